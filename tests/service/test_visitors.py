@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from diptych.cli import app
 from diptych.service import Client
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.anomalies import click_anomalies
 from diptych.service.clicks.database import connect
 from diptych.service.clicks.export import text_query_searches
-from diptych.service.clicks.visitors import SALT_DAYS, visitor_number
+from diptych.service.clicks.log import SALT_DAYS, visitor_number
+from diptych.service.clicks.report import click_anomalies
 
 SEARCH, CLICKS = "/v1/collections/scenes/search", "/v1/collections/scenes/clicks"
 DAY = 86_400.0

@@ -23,7 +23,6 @@ from diptych.service.api import (
     jobs,
     local_search,
     operations,
-    rehearsals,
     retrievers,
     search,
 )
@@ -52,7 +51,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     exports.router,
     search.uploads_router,
     retrievers.router,
-    rehearsals.router,
+    jobs.rehearsals_router,
     jobs.router,
     clicks.router,
     interleaving.votes_router,

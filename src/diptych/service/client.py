@@ -12,27 +12,28 @@ from diptych.service.clicks.export import ExportFormat
 from diptych.service.clicks.records import ClickKind, VoteChoice
 from diptych.service.connection import Connection, ServiceError, address, without_none
 from diptych.service.jobs.store import JobKind
-from diptych.service.schemas.albums import AlbumDocument, AlbumList, SavedSearchDocument, SavedSearchList
-from diptych.service.schemas.clicks import QueryLogDocument
+from diptych.service.schemas.clicks import InterleavingDocument, InterleavingList, QueryLogDocument, VoteList
 from diptych.service.schemas.collections import (
+    AlbumDocument,
+    AlbumList,
     CollectionDocument,
     ItemDocument,
     ItemList,
     MapCellDocument,
     MapDocument,
     PeriodDocument,
+    SavedSearchDocument,
+    SavedSearchList,
     Timeline,
     VersionList,
     WorldMap,
 )
-from diptych.service.schemas.explanations import ExplanationDocument
-from diptych.service.schemas.interleaving import InterleavingDocument, InterleavingList, VoteList
-from diptych.service.schemas.jobs import JobDocument, JobList
+from diptych.service.schemas.jobs import JobDocument, JobList, RehearsalDocument, RehearsalList
 from diptych.service.schemas.operations import ReadinessDocument
-from diptych.service.schemas.rehearsals import RehearsalDocument, RehearsalList
 from diptych.service.schemas.retrievers import LearningDocument, LearningStep, RetrieverList
 from diptych.service.schemas.search import (
     AnswerDocument,
+    ExplanationDocument,
     FacetDocument,
     FacetList,
     SearchMode,

@@ -18,7 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 from diptych.service.clicks import ClickLog
 from diptych.service.hosting import HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
-from diptych.service.operations.metrics import Metrics
+from diptych.service.operations.logging import Metrics
 from diptych.service.problems import Problem
 from diptych.service.security.auth import Credentials
 from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, client_network, usable_cores

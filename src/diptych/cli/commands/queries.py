@@ -117,7 +117,7 @@ def _connect(place: Path) -> closing[sqlite3.Connection]:
 
 
 def _anomalies(place: Path) -> list[dict[str, Any]]:
-    from diptych.service.clicks.anomalies import click_anomalies
+    from diptych.service.clicks.report import click_anomalies
 
     with _connect(place) as connection:
         return click_anomalies(connection)

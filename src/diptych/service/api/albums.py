@@ -11,17 +11,17 @@ from diptych.service.api.items import find_item, item_document
 from diptych.service.api.search import request_filter, request_terms, run_search
 from diptych.service.context import Context, Hosted, Reading, Searching, Writing
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas.albums import (
+from diptych.service.schemas.collections import (
     AlbumChange,
     AlbumDocument,
     AlbumItems,
     AlbumList,
+    ItemList,
     NewName,
     SavedSearchDocument,
     SavedSearchList,
     SavedSearchRequest,
 )
-from diptych.service.schemas.collections import ItemList
 from diptych.service.schemas.search import SearchOptions, SearchResponse
 
 router = APIRouter(prefix="/v1", tags=["albums"], dependencies=[Reading])

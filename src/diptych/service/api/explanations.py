@@ -18,8 +18,7 @@ from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
 from diptych.service.context import Context, Reading, Searching, ServiceContext, Then
 from diptych.service.problems import Problem
-from diptych.service.schemas.explanations import ExplanationDocument, ExplanationRequest
-from diptych.service.schemas.search import TermRequest
+from diptych.service.schemas.search import ExplanationDocument, ExplanationRequest, TermRequest
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever, Subject

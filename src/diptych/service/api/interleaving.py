@@ -15,7 +15,7 @@ from diptych.service.clicks.interleaving import InterleavingReport
 from diptych.service.clicks.report import iso_time
 from diptych.service.context import Clicking, Hosted, Reading, Writing
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas.interleaving import (
+from diptych.service.schemas.clicks import (
     InterleavingDocument,
     InterleavingList,
     InterleavingRequest,

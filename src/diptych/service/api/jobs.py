@@ -1,4 +1,4 @@
-"""Long work on a collection."""
+"""Long work on a collection: jobs, and the one that tries another retriever on the collection's own questions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
 
-from diptych.service.context import Context, Hosted, Reading, ServiceContext, Writing
+from diptych.service.context import Clicking, Context, Hosted, Reading, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.jobs.runner import JobRunner
-from diptych.service.jobs.store import Job
+from diptych.service.jobs.store import READY_MADE, Job
 from diptych.service.problems import Problem
-from diptych.service.schemas.jobs import JobDocument, JobList, JobRequest
+from diptych.service.rehearsals import read_rehearsals
+from diptych.service.schemas.jobs import (
+    JobDocument,
+    JobList,
+    JobRequest,
+    RehearsalDocument,
+    RehearsalList,
+    RehearsalRequest,
+    RehearseJob,
+)
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
 _JOBS = "/collections/{collection}/jobs"
@@ -122,3 +132,32 @@ def _find_job(runner: JobRunner, job_id: str) -> Job:
     if job is None:
         raise Problem(404, "no-such-job", f"There is no job {job_id!r}; list the jobs of the collection.")
     return job
+
+
+rehearsals_router = APIRouter(prefix="/v1", tags=["rehearsals"], dependencies=[Reading])
+_REHEARSALS = "/collections/{collection}/rehearsals"
+
+
+@rehearsals_router.post(
+    _REHEARSALS, operation_id="rehearse", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing]
+)
+def start_rehearsal(context: Context, hosted: Hosted, request: RehearsalRequest, response: Response) -> JobDocument:
+    """Start the job that tries another search model beside the active one; nothing is changed."""
+    known = [*READY_MADE, *(one.name for one in hosted.collection.retrievers())]
+    if request.retriever not in known:
+        detail = f"There is no search model {request.retriever!r}; there are {', '.join(dict.fromkeys(known))}."
+        raise Problem(404, "no-such-retriever", detail)
+    return start_job(context, hosted, JobRequest(RehearseJob(kind="rehearse", parameters=request)), response)
+
+
+@rehearsals_router.get(_REHEARSALS, operation_id="listRehearsals", dependencies=[Clicking])
+def list_rehearsals(hosted: Hosted) -> RehearsalList:
+    """List what was tried, with the queries won and lost, the latest first; they are forgotten with the clicks."""
+    found = []
+    for report in read_rehearsals(hosted.collection):
+        try:
+            found.append(RehearsalDocument.model_validate(report, extra="ignore"))
+        except ValidationError:
+            # Another version wrote it.
+            continue
+    return RehearsalList(rehearsals=found)

@@ -1,7 +1,8 @@
-"""The click log: what was asked, shown and clicked, and where each collection keeps it."""
+"""The click log: what was asked, shown and clicked, by visitors without names, and where each collection keeps it."""
 
 from __future__ import annotations
 
+import hmac
 import json
 import logging
 import secrets
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from diptych.atomic_files import atomic_write
 from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import click_log_error, connect, delete_searches
@@ -34,8 +36,52 @@ from diptych.service.clicks.records import (
     normalised_query,
 )
 from diptych.service.clicks.report import LogCounts, QueryReport, query_report
-from diptych.service.clicks.visitors import forget_salts, visitor_number
 from diptych.service.clicks.writer import BATCH_SECONDS, LogWriter
+
+# Numbers of visitors compare within such a period, counted from 1970, and mean nothing after it.
+SALT_DAYS = 30
+_VISITOR_BYTES, _SALT_BYTES = 8, 32
+
+
+def visitor_number(folder: Path, visitor: str, time: float) -> bytes | None:
+    """Return a keyed digest of who searched, or None where no key can be kept in the folder.
+
+    The key, the salt, is drawn anew for every period of thirty days and the one before is deleted. Without it a number
+    cannot be computed from a session again, nor can numbers of two periods be brought together.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.service.clicks.log import SALT_DAYS, visitor_number
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     now, again, later = (visitor_number(Path(folder), "ann", days * 86_400) for days in (0, 1, SALT_DAYS))
+    ...     len(now), now == again, now == later, len(list(Path(folder).iterdir()))
+    (8, True, False, 1)
+    """
+    period = int(time // (SALT_DAYS * 86_400))
+    # What is searched is logged all the same where the disk is full.
+    with suppress(OSError):
+        # Read each time, so that all processes of a service change to a new salt at once.
+        return hmac.digest(_salt(folder, period), visitor.encode(errors="backslashreplace"), "sha256")[:_VISITOR_BYTES]
+    return None
+
+
+def _salt(folder: Path, period: int) -> bytes:
+    file = folder / f"visitors-{period}.salt"
+    with suppress(FileNotFoundError):
+        return file.read_bytes()
+    # Two processes may begin a period at once; the one that comes second takes the salt of the first.
+    with suppress(FileExistsError), atomic_write(file, private=True, replace=False) as draft:
+        draft.write_bytes(secrets.token_bytes(_SALT_BYTES))
+    forget_salts(folder, before=period)
+    return file.read_bytes()
+
+
+def forget_salts(folder: Path, before: int | None = None) -> None:
+    """Delete all salts, or those of periods before one, so that nobody can compute their numbers again."""
+    for file in folder.glob("visitors-*.salt"):
+        if before is None or int(file.stem.removeprefix("visitors-")) < before:
+            file.unlink(missing_ok=True)
+
 
 _ID_BYTES = 16
 
@@ -120,7 +166,7 @@ class ClickLog:
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
         unknown, a new one begins. ``visitor`` tells people apart, in any words; a number is kept of them, see
-        :mod:`~diptych.service.clicks.visitors`, and None is nobody known. ``page`` (once called ``draft``) says which
+        :func:`visitor_number`, and None is nobody known. ``page`` (once called ``draft``) says which
         of two interleaved retrievers each result came from; a search that begins with one has the id that its teams
         were drawn with. Never waits for the disk.
         """

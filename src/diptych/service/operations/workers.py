@@ -30,8 +30,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from diptych import own_process
 from diptych.errors import InvalidInputError
-from diptych.service.operations.logging import LogFormat, configure_logging
-from diptych.service.operations.metrics import SHARED_FOLDER_VARIABLE
+from diptych.service.operations.logging import SHARED_FOLDER_VARIABLE, LogFormat, configure_logging
 from diptych.service.operations.server import GRACE_SECONDS, run_server
 from diptych.service.security.limits import usable_cores
 from diptych.service.settings import Settings, settings_from_json, settings_to_json
