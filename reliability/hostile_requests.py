@@ -31,7 +31,7 @@ import httpx
 from campaign import add_round, arguments, next_seed
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 from diptych.data.datasets.scenes import write_folder
 
 FAULT = "hostile requests"

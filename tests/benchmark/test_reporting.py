@@ -25,7 +25,7 @@ from diptych.benchmark.reporting import (
     published_beside,
     sample_sheets,
 )
-from diptych.benchmark.reporting.method_results import query_names, query_shares
+from diptych.benchmark.reporting.results import query_names, query_shares
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import find_retrieval_task
 from diptych.cli.bench.results import bench_report

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from diptych.cli.choices import DemoData
 from diptych.cli.commands.demo import choose_demo
 from diptych.cli.console.paths import last_collection, remember
 from diptych.cli.console.progress import Stages
+from diptych.cli.options import DemoData
 from diptych.collection import Collection
 from diptych.data import cache_folder
 from diptych.data.datasets.scenes import Scene, make_scene

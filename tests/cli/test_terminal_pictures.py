@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from diptych.cli.choices import Thumbnails
 from diptych.cli.console import thumbnails
 from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
+from diptych.cli.options import Thumbnails
 
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b[78]|\x1b_G[^\x1b]*\x1b\\|\x1b\]1337;[^\x07]*\x07")
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.changes.adding import PendingRecord, _batches
-from diptych.data.captioned_pictures import CaptionedPicture
+from diptych.data.caption_files import CaptionedPicture
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
 from kill_trials import ToyRetriever, wrong_points

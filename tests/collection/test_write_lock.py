@@ -10,13 +10,13 @@ from threading import Event, Thread
 
 import pytest
 
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 from diptych.errors import CollectionBusyError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 with write_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, Record
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 from diptych.service.problems import Problem
 from diptych.service.security.limits import ConcurrencyLimit
 from diptych.service.settings import Limits

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 
 Start = Callable[..., Any]
 

@@ -13,13 +13,16 @@ import numpy as np
 from diptych.arrays import BoolArray, FloatArray
 from diptych.benchmark.report import BenchmarkReport
 from diptych.benchmark.runner import Stage, select_methods, silent_stage
-from diptych.benchmark.studies.web_data import FEATURES, WebData, flickr8k_web, simulate_clicks
-from diptych.benchmark.studies.web_lists import (
+from diptych.benchmark.studies.web_data import (
+    FEATURES,
     JudgedLists,
+    WebData,
     caption_lists,
     class_lists,
     crowd_lists,
     expert_lists,
+    flickr8k_web,
+    simulate_clicks,
     word_lists,
 )
 from diptych.benchmark.studies.web_methods import FusedRuns, WebMethod, WebRun, measure_run, web_methods

@@ -1,7 +1,6 @@
 """Binary codes: packed, compared, searched and described."""
 
-from diptych.codes.bit_packing import pack_signs, unpack_signs
-from diptych.codes.distances import asymmetric_scores, hamming_distances
+from diptych.codes.distances import asymmetric_scores, hamming_distances, pack_signs, unpack_signs
 from diptych.codes.hash_code_index import CodeIndex
 from diptych.codes.hash_code_statistics import CodeStatistics, code_statistics
 from diptych.codes.nearest import codes_within, nearest_codes

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
 from diptych.atomic_files import atomic_write
-from diptych.codes.bit_packing import as_allowed_mask, as_codes, pack_signs, unpack_signs
-from diptych.codes.distances import in_parallel, thread_count
+from diptych.codes.distances import as_allowed_mask, as_codes, in_parallel, pack_signs, thread_count, unpack_signs
 from diptych.codes.nearest import (
     DistancesAndPositions,
     codes_within,

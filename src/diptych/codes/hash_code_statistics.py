@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks
-from diptych.codes.bit_packing import as_codes, as_machine_words, unpack_signs
+from diptych.codes.distances import as_codes, as_machine_words, unpack_signs
 from diptych.errors import InvalidInputError
 
 # Sums of this many ±1 are whole numbers that float32 holds exactly.

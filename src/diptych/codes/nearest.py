@@ -12,8 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
-from diptych.codes.bit_packing import as_allowed_mask, as_codes, as_machine_words, distance_type
-from diptych.codes.distances import CHUNK, fill_distances, in_parallel, smallest, thread_count
+from diptych.codes.distances import (
+    CHUNK,
+    as_allowed_mask,
+    as_codes,
+    as_machine_words,
+    distance_type,
+    fill_distances,
+    in_parallel,
+    smallest,
+    thread_count,
+)
 from diptych.errors import InvalidInputError, MissingPackageError
 
 _FIRST_CHUNK = 1 << 12

@@ -15,9 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from diptych.atomic_files import atomic_write
-from diptych.data.caption_files import read_captions
+from diptych.data.caption_files import CaptionedPictures, read_captions
 from diptych.data.caption_formats import CaptionRecord, caption_record_of, file_column, record_from_json
-from diptych.data.captioned_pictures import CaptionedPictures
 from diptych.data.clicks.click_files import open_parquet
 from diptych.data.picture_files import picture_suffixes
 from diptych.data.text_files import parse_json

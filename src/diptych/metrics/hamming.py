@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
-from diptych.codes.bit_packing import as_codes, as_machine_words, distance_type
-from diptych.codes.distances import CHUNK, count_small, fill_distances
+from diptych.codes.distances import CHUNK, as_codes, as_machine_words, count_small, distance_type, fill_distances
 from diptych.errors import InvalidInputError
 from diptych.metrics.measure import CurvePoints
 from diptych.metrics.relevance import Judgement, Relevance

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Training,
         UnseenClasses,
     )
-    from diptych.protocols.hold_outs import ClassHoldOut, ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list
     from diptych.protocols.query_groups import QueryGroups, with_noise
     from diptych.protocols.retrieval import (
         EncodedRetrieval,
@@ -27,7 +26,17 @@ if TYPE_CHECKING:
         evaluate_model,
         evaluate_retrieval,
     )
-    from diptych.protocols.tuning import Trial, Tuning, tune
+    from diptych.protocols.tuning import (
+        ClassHoldOut,
+        ClassQueryHoldOut,
+        HoldOut,
+        HoldOuts,
+        QueryHoldOut,
+        Trial,
+        Tuning,
+        class_list,
+        tune,
+    )
 else:
     # Few who evaluate a model also tune one.
     __getattr__ = lazy_exports(
@@ -37,12 +46,13 @@ else:
                 "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training "
                 "UnseenClasses"
             ),
-            "diptych.protocols.hold_outs": "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut class_list",
             "diptych.protocols.query_groups": "QueryGroups with_noise",
             "diptych.protocols.retrieval": (
                 "EncodedRetrieval Gallery Relevant Retrieval TwoWayEvaluation evaluate_model evaluate_retrieval"
             ),
-            "diptych.protocols.tuning": "Trial Tuning tune",
+            "diptych.protocols.tuning": (
+                "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut Trial Tuning class_list tune"
+            ),
         },
     )
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from diptych.data import DatasetSplits, Items, Pairs
 from diptych.errors import InvalidInputError
-from diptych.protocols.hold_outs import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
 from diptych.protocols.retrieval import Retrieval
+from diptych.protocols.tuning import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from diptych.collection import AddReport, Collection, FolderWatcher
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 from diptych.errors import CollectionBusyError
 from diptych.service.operations.logging import Metrics
 from diptych.service.operations.write_queue import WriteQueue

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diptych.collection import AddProgress, Collection, Record
-from diptych.collection.remote import lease, place
+from diptych.collection.remote import bucket, place
 from diptych.errors import CollectionBusyError
 
 Machine = Callable[..., Collection]
@@ -27,10 +27,10 @@ from kill_trials import ToyRetriever
 
 from diptych.collection import Collection, Record
 from diptych.collection.changes import adding
-from diptych.collection.remote import lease
+from diptych.collection.remote import bucket
 from diptych.errors import CollectionBusyError
 
-lease.LEASE_SECONDS, lease._RENEWED_EVERY = 1.0, 0.25
+bucket.LEASE_SECONDS, bucket._RENEWED_EVERY = 1.0, 0.25
 adding._TEXTS_AT_ONCE = 1
 
 
@@ -51,8 +51,8 @@ with Collection.open(sys.argv[1], load_retriever=ToyRetriever.load, write_wait=2
 
 @pytest.fixture(autouse=True)
 def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 1.0)
-    monkeypatch.setattr(lease, "_RENEWED_EVERY", 0.25)
+    monkeypatch.setattr(bucket, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(bucket, "_RENEWED_EVERY", 0.25)
     monkeypatch.setattr(place, "FOLLOW_SECONDS", 0.1)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from diptych.data.clicks import ClickLog
 from diptych.encoders import clean_query
 from diptych.models import Image2Text, ImageAnnotation, OnlineClassification, QueryBasedScoring, Text2Image
-from diptych.models.clicks._queries import WordSets
+from diptych.models.clicks.click_model import WordSets
 from diptych.models.clicks.image2text import nearest_rows
 
 QUERIES = ["red boat", "cat in a garden", "boat sea", "blue dog on the street", "dog", "tree winter hill green", "fish"]

@@ -10,7 +10,6 @@ from diptych.benchmark.reporting.leaderboard import (
     leaderboard,
     published_beside,
 )
-from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.observations import (
     Observation,
     check_observations,
@@ -19,9 +18,9 @@ from diptych.benchmark.reporting.observations import (
     trivial_solution,
 )
 from diptych.benchmark.reporting.reproduction_page import reproduction_page
+from diptych.benchmark.reporting.results import Experiment, MethodResults, TaskResults, find_experiments, group_records
 from diptych.benchmark.reporting.samples import Sample, SampleSheet, Shown, sample_sheets
 from diptych.benchmark.reporting.significance import Comparison, compare_all, group_letters, holm, larger_than_zero
-from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
 
 __all__ = [
     "Comparison",

@@ -30,16 +30,16 @@ from diptych.benchmark.reporting.leaderboard import (
     leaderboard,
     published_beside,
 )
-from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.observations import Observation, check_observations, format_p_value
-from diptych.benchmark.reporting.samples import SampleSheet
-from diptych.benchmark.reporting.task_results import (
+from diptych.benchmark.reporting.results import (
     CHANCE_METHODS,
     Experiment,
+    MethodResults,
     TaskResults,
     find_experiments,
     group_records,
 )
+from diptych.benchmark.reporting.samples import SampleSheet
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError, counted
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction

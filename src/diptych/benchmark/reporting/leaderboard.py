@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from diptych.benchmark.published import published_rows
-from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observations import format_signed
-from diptych.benchmark.reporting.task_results import TaskResults
+from diptych.benchmark.reporting.results import AVERAGE_PRECISION, RANK_ONE, MethodResults, TaskResults
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 SHORT = {

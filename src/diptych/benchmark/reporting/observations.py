@@ -11,9 +11,15 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
+from diptych.benchmark.reporting.results import (
+    AVERAGE_PRECISION,
+    RANK_ONE,
+    Experiment,
+    MethodResults,
+    TaskResults,
+    find_experiments,
+)
 from diptych.benchmark.reporting.significance import LEVEL, each_larger_than_zero, holm, larger_than_zero
-from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments
 
 SEEN_ABOVE_UNSEEN_CLAIM = "Every method is better on seen classes than on unseen ones"
 TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"

@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from diptych.benchmark.reporting.method_results import MethodResults
-from diptych.benchmark.reporting.task_results import CHANCE_METHODS, TaskResults
+from diptych.benchmark.reporting.results import CHANCE_METHODS, MethodResults, TaskResults
 from diptych.benchmark.running import RetrievalTask, retrieval_tasks
 from diptych.data import Pairs
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail

@@ -27,8 +27,8 @@ from diptych.protocols import (
     StandardSplit,
     UnseenClasses,
 )
-from diptych.protocols.hold_outs import class_list
 from diptych.protocols.journal import pairs_digest
+from diptych.protocols.tuning import class_list
 
 _TEST_SHARE = 0.25
 _PARTS = ("train", "test")

@@ -29,7 +29,7 @@ from diptych.estimators import clone
 from diptych.metrics import AP, CMC, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, tune
-from diptych.protocols.hold_outs import class_list
+from diptych.protocols.tuning import class_list
 from diptych.space import DIRECTIONS, Direction
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
 from diptych.atomic_files import atomic_write
 from diptych.benchmark.peak_memory import PeakMemory
-from diptych.benchmark.studies.web_data import WebData
-from diptych.benchmark.studies.web_lists import JudgedLists
+from diptych.benchmark.studies.web_data import JudgedLists, WebData
 from diptych.encoders import (
     FeatureCache,
     ImageNetLabels,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import Relevance, RunTieBreaking, Scaling, WrittenScores
 from diptych.cli.console.output import (
     bold,
     check_folder,
@@ -29,7 +28,11 @@ from diptych.cli.options import (
     MethodOption,
     ParameterOption,
     QuietOption,
+    Relevance,
+    RunTieBreaking,
+    Scaling,
     TextEncoderOption,
+    WrittenScores,
     complete_dataset,
 )
 

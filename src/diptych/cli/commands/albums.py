@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.choices import SearchMode, Target
 from diptych.cli.console.output import folded, numbers, print_json, print_outcome, results, table, whole
 from diptych.cli.console.paths import open_collection, printable, shown_path
-from diptych.cli.options import CollectionOption, JsonOption, NoRemarksOption
+from diptych.cli.options import CollectionOption, JsonOption, NoRemarksOption, SearchMode, Target
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
@@ -160,8 +159,8 @@ def run_search(
     quiet: NoRemarksOption = False,
 ) -> None:
     """Run a saved search again, on what is in the collection now."""
-    from diptych.cli.choices import AnswerFormat
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
+    from diptych.cli.options import AnswerFormat
     from diptych.collection import Filter
 
     with open_collection(collection, quiet=quiet) as opened:

@@ -10,7 +10,6 @@ import typer
 from rich.table import Column
 
 from diptych.atomic_files import atomic_write
-from diptych.cli.choices import ClickTable, ClickTableFormat
 from diptych.cli.console.output import (
     check_writable_file,
     facts_table,
@@ -21,7 +20,7 @@ from diptych.cli.console.output import (
     writing,
 )
 from diptych.cli.console.paths import find_collection, open_collection
-from diptych.cli.options import CollectionOption, JsonOption, YesOption
+from diptych.cli.options import ClickTable, ClickTableFormat, CollectionOption, JsonOption, YesOption
 from diptych.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from diptych.cli.choices import AnswerFormat, DemoData
 from diptych.cli.console.output import check_folder, print_json, results, writing
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import QuietOption
+from diptych.cli.options import AnswerFormat, DemoData, QuietOption
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
 from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, table, write_text, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
@@ -18,8 +17,12 @@ from diptych.cli.options import (
     JsonOption,
     MethodOption,
     ParameterOption,
+    PictureFormat,
     QuietOption,
+    Relevance,
+    Scaling,
     TextEncoderOption,
+    TieBreaking,
     complete_dataset,
 )
 from diptych.directions import DIRECTIONS
@@ -122,7 +125,7 @@ def evaluate(
     # Files first: a reader of the pipe may leave early.
     document = ""
     if as_json or output is not None:
-        from diptych.benchmark.experiment_json import experiment_as_json
+        from diptych.benchmark.experiment import experiment_as_json
 
         document = experiment_as_json(outcome, per_query=per_query)
     if output is not None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.choices import ExportFormat
 from diptych.cli.console.output import check_writable_file, print_outcome, writing
 from diptych.cli.console.paths import open_collection, printable
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, JsonOption, NoRemarksOption
+from diptych.cli.options import CollectionOption, ExportFormat, JsonOption, NoRemarksOption
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:

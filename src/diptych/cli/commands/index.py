@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.addresses import storage_address
-from diptych.cli.choices import Device, Durability, KeptFacts, Precision
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DeviceOption, DurabilityOption, QuietOption, SchedulerOption, complete_retriever
+from diptych.cli.options import (
+    Device,
+    DeviceOption,
+    Durability,
+    DurabilityOption,
+    KeptFacts,
+    Precision,
+    QuietOption,
+    SchedulerOption,
+    complete_retriever,
+)
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 

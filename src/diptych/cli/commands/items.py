@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import Durability
 from diptych.cli.console.output import print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, DurabilityOption, JsonOption, NoRemarksOption, QuietOption, YesOption
+from diptych.cli.options import (
+    CollectionOption,
+    Durability,
+    DurabilityOption,
+    JsonOption,
+    NoRemarksOption,
+    QuietOption,
+    YesOption,
+)
 from diptych.data.picture_files import is_video
 from diptych.errors import InvalidInputError, counted
 

@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
 from diptych.cli.console.paths import find_collection, open_collection, say_which
-from diptych.cli.options import CollectionOption, JsonOption, NoRemarksOption
+from diptych.cli.options import (
+    AnswerFormat,
+    CollectionOption,
+    JsonOption,
+    NoRemarksOption,
+    RerankBy,
+    SearchMode,
+    Target,
+    Thumbnails,
+)
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, counted
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from rich.console import Console
 from rich.text import Text
 
-from diptych.cli.choices import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
 from diptych.cli.console.output import folded, notes, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
+from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
 from diptych.collection.search.answers import HYBRID_OF_MODE
 from diptych.collection.search.query import Query
 from diptych.data.picture_files import clock, picture_suffixes, unread_reason

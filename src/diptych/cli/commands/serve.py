@@ -19,11 +19,10 @@ from urllib.parse import urljoin
 import typer
 
 from diptych.addresses import storage_address
-from diptych.cli.choices import Device, Durability, LogFormat
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption
+from diptych.cli.options import Device, DeviceOption, Durability, DurabilityOption, JsonOption, LogFormat
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:

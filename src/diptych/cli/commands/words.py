@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import WordLayerChoice
 from diptych.cli.console.output import bold, check_writable_file, numbers, print_json, results, table, write_text
 from diptych.cli.console.paths import FOLDER_NAME, is_collection
-from diptych.cli.options import JsonOption
+from diptych.cli.options import JsonOption, WordLayerChoice
 from diptych.errors import InvalidInputError, ModelFileError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from diptych.cli.choices import Thumbnails
+from diptych.cli.options import Thumbnails
 
 _ITERM2_PROGRAMS = ("iTerm.app", "WezTerm", "mintty")
 _LARGEST_CHUNK = 4096
@@ -31,7 +31,7 @@ def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[s
     announce themselves, otherwise blocks of two colours per letter; left to itself, only with 16 million colours.
 
     >>> from rich.console import Console
-    >>> from diptych.cli.choices import Thumbnails
+    >>> from diptych.cli.options import Thumbnails
     >>> console = Console(force_terminal=True, color_system="truecolor")
     >>> choose_graphics(Thumbnails.AUTO, console, {"TERM": "xterm-kitty"})
     'kitty'

@@ -21,7 +21,7 @@ from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.collection.storage.checksums import write_json
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
-from diptych.data.captioned_pictures import CaptionedPicture
+from diptych.data.caption_files import CaptionedPicture
 from diptych.data.picture_files import find_pictures
 from diptych.errors import InvalidInputError, UnknownItemError
 

@@ -30,10 +30,10 @@ from diptych.collection.storage.layout import (
     RetrieverNames,
     search_package,
 )
+from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import Store, features_table, points_table, tables_of
-from diptych.collection.storage.write_lock import write_lock
 from diptych.encoders.image.picture_regions import REGIONS
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError, counted
 

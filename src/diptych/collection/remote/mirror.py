@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.atomic_files import atomic_write
-from diptych.collection.remote.bucket import Bucket, ObjectFacts
-from diptych.collection.remote.lease import lost_lease
+from diptych.collection.remote.bucket import Bucket, ObjectFacts, lost_lease
 from diptych.collection.storage.checksums import read_json, write_json
 from diptych.errors import CollectionError, StorageConflictError, StorageError
 

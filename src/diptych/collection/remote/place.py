@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from diptych.addresses import storage_address
-from diptych.collection.remote.bucket import Bucket
-from diptych.collection.remote.lease import WriterLease
+from diptych.collection.remote.bucket import Bucket, WriterLease
 from diptych.collection.remote.mirror import Mirror
 from diptych.collection.storage.layout import stored_root
-from diptych.collection.storage.place import LocalPlace, Place
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import LocalPlace, Place, write_lock
 from diptych.data.folders import cache_folder
 from diptych.errors import CollectionBusyError, CollectionError, StorageError
 

@@ -1,14 +1,127 @@
-"""Where a collection is: its folder, and what has to happen around every change of it."""
+"""Where a collection is: its folder, the lock of its one writer, and what has to happen around every change."""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from diptych.collection.storage.write_lock import is_awaited, write_lock
+from diptych.collection.storage.layout import search_package
+from diptych.errors import CollectionBusyError
+
+_LOOK_SECONDS = 0.01
+
+
+@contextmanager
+def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold the system's lock on ``path``, or raise after ``wait`` seconds; a writer that is killed blocks nobody.
+
+    Those who wait stand in line, and whoever came first is first, in whichever process. Only its owner may open the
+    file: whoever can read a file can lock it, and would keep everybody from writing.
+    """
+    filelock = search_package("filelock")
+    lock = filelock.FileLock(path, mode=0o600, poll_interval=_LOOK_SECONDS, thread_local=False)
+    deadline = time.monotonic() + max(0.0, wait)
+    try:
+        with _turn(path, deadline):
+            held = lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+    except filelock.Timeout:
+        raise CollectionBusyError(
+            f"{path.parent} is being written by another process or thread{_holder(path)}; wait until it has finished, "
+            "or end it if it is stuck, and try again"
+        ) from None
+    with held:
+        # What says who holds it is of use to others, and whoever cannot write it still has the lock.
+        with suppress(OSError):
+            path.chmod(0o600)
+            program = Path(sys.argv[0] if sys.argv and sys.argv[0] else sys.executable).name
+            path.write_text(json.dumps({"pid": os.getpid(), "program": program, "since": time.time()}))
+        yield
+
+
+@contextmanager
+def _turn(path: Path, deadline: float) -> Iterator[None]:
+    """Wait until nobody is left who came before.
+
+    Each has a ticket, a locked file named by the time; one that nobody locks is of a process that ended.
+    """
+    filelock = search_package("filelock")
+    with _ticket(path) as place:
+        while (first := _first_ticket(path)) != place.name:
+            with suppress(filelock.Timeout), filelock.FileLock(path.with_name(first), timeout=0.0, mode=0o600):
+                path.with_name(first).unlink(missing_ok=True)
+                continue
+            if time.monotonic() >= deadline:
+                raise filelock.Timeout(str(path))
+            time.sleep(_LOOK_SECONDS)
+        yield
+
+
+def is_awaited(path: Path) -> bool:
+    """Say whether somebody stands in line for a lock that is held."""
+    return bool(_tickets(path))
+
+
+def _first_ticket(path: Path) -> str:
+    return min(_tickets(path))
+
+
+def _tickets(path: Path) -> list[str]:
+    return [name for name in os.listdir(path.parent) if name.startswith(f"{path.name}.")]
+
+
+@contextmanager
+def _ticket(path: Path) -> Iterator[Path]:
+    """Draw a ticket; another one where somebody took the file, made and not locked yet, for one left behind."""
+    filelock = search_package("filelock")
+    while True:
+        place = path.with_name(f"{path.name}.{time.time_ns():020d}-{os.getpid()}-{threading.get_ident()}")
+        lock = filelock.FileLock(place, mode=0o600, timeout=0.0, thread_local=False)
+        with suppress(filelock.Timeout):
+            lock.acquire()
+            if place.exists():
+                break
+            lock.release()
+    try:
+        yield place
+    finally:
+        place.unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(path: Path) -> str:
+    """Return who holds the lock, as far as that can be known: the system says which process, the file the rest."""
+    note: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        read = json.loads(path.read_text(encoding="utf-8"))
+        note = read if isinstance(read, dict) else {}
+    pid = _locking_process(path) or note.get("pid")
+    if pid is None:
+        return ""
+    program, since = (note.get("program"), note.get("since")) if note.get("pid") == pid else (None, None)
+    with suppress(OSError):
+        program = program or Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        since = since or Path(f"/proc/{pid}").stat().st_mtime
+    when = "" if since is None else f", since {datetime.fromtimestamp(float(since), UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f" ({program or 'unknown'}, process {pid}{when})"
+
+
+def _locking_process(path: Path) -> int | None:
+    """Return the process that Linux lists as the holder of a file's lock, None where it does not say."""
+    with suppress(OSError, ValueError, IndexError):
+        number = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == number and int(words[4]) > 0:
+                return int(words[4])
+    return None
 
 
 class TableCopies(Protocol):

@@ -13,9 +13,9 @@ from pathlib import Path
 from diptych.atomic_files import sync_to_disk
 from diptych.collection.storage.clear_errors import keep_reserve
 from diptych.collection.storage.layout import Layout, RetrieverNames
+from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.store import Store
-from diptych.collection.storage.write_lock import write_lock
 from diptych.errors import CollectionError
 
 

@@ -14,8 +14,7 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.models.base import check_choice, check_count, check_number
-from diptych.models.clicks._queries import WordSets, query_table
-from diptych.models.clicks.click_model import ClickModel
+from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 
 ClickScale = Literal["log1p", "log"]
 CLICK_SCALES: tuple[ClickScale, ...] = ("log1p", "log")

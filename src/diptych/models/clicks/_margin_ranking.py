@@ -14,8 +14,7 @@ from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import check_counts, check_number, check_numbers
-from diptych.models.clicks._queries import WordSets, query_table
-from diptych.models.clicks.click_model import ClickModel
+from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 from diptych.models.linear import check_varies, column_deviations, column_means, project
 from diptych.models.optimisers import Adagrad
 from diptych.models.related_rows import draw_until_right

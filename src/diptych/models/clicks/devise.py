@@ -14,7 +14,7 @@ from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors, skip_gram
 from diptych.models.base import check_count
 from diptych.models.clicks._margin_ranking import MarginRankingModel, QuerySide
-from diptych.models.clicks._queries import WordSets
+from diptych.models.clicks.click_model import WordSets
 
 
 class FixedQueries:

@@ -12,7 +12,7 @@ from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.models.base import check_counts
 from diptych.models.clicks._margin_ranking import MarginRankingModel, QuerySide
-from diptych.models.clicks._queries import WordSets
+from diptych.models.clicks.click_model import WordSets
 from diptych.models.optimisers import Adagrad
 
 

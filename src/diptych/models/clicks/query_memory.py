@@ -13,8 +13,7 @@ from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
 from diptych.models.base import check_count, check_number
-from diptych.models.clicks._queries import WordSets
-from diptych.models.clicks.click_model import ClickModel
+from diptych.models.clicks.click_model import ClickModel, WordSets
 
 # Principal axes are those of so many pictures; more change them little.
 _AXES_FROM = 10_000

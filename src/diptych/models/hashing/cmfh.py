@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, check_factorisation
+from diptych.models.hashing._solvers import CollectiveFactorisation, ScaledViews, check_factorisation
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project

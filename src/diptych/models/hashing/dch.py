@@ -9,7 +9,7 @@ import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
-from diptych.models.hashing._factorisation import ScaledViews
+from diptych.models.hashing._solvers import ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.moments import moments

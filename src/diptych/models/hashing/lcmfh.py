@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, check_factorisation
+from diptych.models.hashing._solvers import CollectiveFactorisation, ScaledViews, check_factorisation
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.moments import LabelView, MomentModel, Moments
 

@@ -140,7 +140,7 @@ class JobRunner:
 
     def _run(self) -> None:
         # Imported where jobs run: whoever only names a kind of job does not wait for it.
-        from diptych.collection.storage.write_lock import write_lock
+        from diptych.collection.storage.place import write_lock
 
         while not self._is_stopping.is_set():
             try:
