@@ -1,4 +1,4 @@
-"""One method on one data set: fitted on the training part, measured on the test part in both directions."""
+"""One method on one data set: fitted on the training part, measured on the test part both ways; all of it as JSON."""
 
 from __future__ import annotations
 
