@@ -19,7 +19,8 @@ from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
 from diptych.collection.changes.describing import Describing
-from diptych.collection.changes.file_facts import FileFacts, FileRequest, read_files
+from diptych.collection.changes.file_facts import FileFacts, FileRequest
+from diptych.collection.changes.file_reading import read_files
 from speed_report import SpeedReport, speed_parser
 
 BAR, REPEATS = 300, 3
