@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.metrics.confusion_matrix import ConfusionMatrix
-    from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
+    from diptych.metrics.evaluation import ConfusionMatrix, Evaluation, category_means, evaluate, evaluate_scores
     from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
     from diptych.metrics.hamming import HammingLookup
     from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
         Training,
         UnseenClasses,
     )
-    from diptych.protocols.query_groups import QueryGroups, with_noise
     from diptych.protocols.retrieval import (
         EncodedRetrieval,
         Gallery,
+        QueryGroups,
         Relevant,
         Retrieval,
         TwoWayEvaluation,
         evaluate_model,
         evaluate_retrieval,
+        with_noise,
     )
     from diptych.protocols.tuning import (
         ClassHoldOut,
@@ -46,9 +47,9 @@ else:
                 "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training "
                 "UnseenClasses"
             ),
-            "diptych.protocols.query_groups": "QueryGroups with_noise",
             "diptych.protocols.retrieval": (
-                "EncodedRetrieval Gallery Relevant Retrieval TwoWayEvaluation evaluate_model evaluate_retrieval"
+                "EncodedRetrieval Gallery QueryGroups Relevant Retrieval TwoWayEvaluation evaluate_model "
+                "evaluate_retrieval with_noise"
             ),
             "diptych.protocols.tuning": (
                 "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut Trial Tuning class_list tune"

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Self
 from diptych.atomic_files import atomic_write
 from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
-from diptych.service.clicks.database import click_log_error, connect, delete_searches
+from diptych.service.clicks.database import BATCH_SECONDS, LogWriter, click_log_error, connect, delete_searches
 from diptych.service.clicks.errors import ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
 from diptych.service.clicks.interleaving import Interleaving, InterleavingReport, VotePair, vote_pairs
@@ -36,7 +36,6 @@ from diptych.service.clicks.records import (
     normalised_query,
 )
 from diptych.service.clicks.report import LogCounts, QueryReport, query_report
-from diptych.service.clicks.writer import BATCH_SECONDS, LogWriter
 
 # Numbers of visitors compare within such a period, counted from 1970, and mean nothing after it.
 SALT_DAYS = 30
