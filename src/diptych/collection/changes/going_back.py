@@ -13,7 +13,7 @@ from diptych.collection.storage.checksums import damage_of
 from diptych.collection.storage.engine import engine_package
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.ledger import Ledger, version_of
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.place import write_lock
 from diptych.errors import CollectionError
 
 # Without these there is no collection; everything else is made again, or is a list of earlier states.
