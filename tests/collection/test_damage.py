@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import byte_flips
 import full_disk
 import power_cuts
-from diptych.collection import Collection, CollectionError, Record
+from diptych.collection import Collection, CollectionError, Record, backup_collection
 from diptych.collection.storage import ledger
 from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.errors import InvalidInputError
@@ -240,3 +242,17 @@ def test_durability_is_chosen_for_each_collection(
     for wrong in ("fast", "Power"):
         with pytest.raises(InvalidInputError, match="'power' or 'process'"):
             Collection.create(tmp_path / "new", ToyRetriever(), durability=wrong)
+
+
+def test_a_collection_is_verified_and_saved_where_its_path_is_a_relative_one(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = collection.folder / "service" / "clicks.sqlite"
+    log.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(log)) as connection:
+        connection.execute("CREATE TABLE searches (query TEXT)")
+    monkeypatch.chdir(collection.folder.parent)
+    with Collection.open(collection.folder.name, load_retriever=ToyRetriever.load) as relative:
+        assert relative.verify(all_bytes=True).damaged == {}
+    backup_collection(collection.folder.name, tmp_path / "backup")
+    assert (tmp_path / "backup" / log.relative_to(collection.folder)).stat().st_size == log.stat().st_size

@@ -246,7 +246,7 @@ def _copy_click_log(log: Path, copy: Path) -> None:
     _make_private_file(copy)
     try:
         with (
-            closing(sqlite3.connect(f"{log.as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(f"{log.absolute().as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
             source.backup(target)

@@ -66,7 +66,7 @@ def _database_damage(path: Path) -> str | None:
     # One that nobody uses is looked at without leaving a journal behind.
     used = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{used}", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{used}", uri=True)) as connection:
             (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as problem:
         said = str(problem)
