@@ -40,6 +40,11 @@ class DocstringMarkdown(griffe.Extension):
             obj.docstring.value = to_markdown(obj.docstring.value)
 
     def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
-        """Let names be found in a package whose ``__all__`` is computed, which Griffe takes for an empty one."""
+        """Let names be found in a package whose ``__all__`` is computed, which Griffe takes for an empty one.
+
+        Nor would it find those that are imported when they are asked for, and declared for type checkers.
+        """
         if mod.exports == []:
             mod.exports = None
+        for member in mod.members.values():
+            member.runtime = True

@@ -44,7 +44,7 @@ else:
             "diptych.collection.browse.filter": "Filter",
             "diptych.collection.browse.saved": "Album SavedSearch",
             "diptych.collection.browse.suggestions": "Suggestion",
-            "diptych.collection.changes.adding": "AddProgress AddReport",
+            "diptych.collection.changes.add_report": "AddProgress AddReport",
             "diptych.collection.changes.backup": "BackupReport RestoreReport backup_collection restore_collection",
             "diptych.collection.changes.content_reading": "ReadingReport TextReport",
             "diptych.collection.changes.going_back": "go_back",
