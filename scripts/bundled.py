@@ -97,6 +97,7 @@ data bind what was learned from it. Where that matters, train a search model on 
             "benchmark/published.csv",
             "cli/commands.tsv",
             "data/photographs/photographs.tsv",
+            "encoders/text/glossary_cs.tsv",
             "encoders/text/language_words.tsv",
             "retriever/absent_queries.txt",
         ),
