@@ -229,19 +229,23 @@ def test_a_scheduler_without_workers_is_told_of():
         connect(empty.scheduler_address).close()
 
 
-def test_a_thread_works_ahead_in_the_order_of_the_tasks() -> None:
-    begun = [threading.Event() for _ in range(4)]
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_threads_work_ahead_and_together_in_the_order_of_the_tasks(n_threads: int) -> None:
+    begun = [threading.Event() for _ in range(6)]
+    together = threading.Barrier(n_threads)
 
     def work(number: int) -> tuple[int, int]:
         begun[number].set()
+        together.wait(timeout=60)
         return number, threading.get_ident()
 
-    with open_workers(ahead=True) as workers:
-        results = workers.map(work, range(4))
+    with open_workers(n_threads=n_threads, ahead=True) as workers:
+        results = workers.map(work, range(6))
         first = next(results)
-        # The next one is done while nobody asks for it.
-        assert begun[1].wait(timeout=60)
-        assert not begun[3].is_set()
+        # The next ones are begun while nobody asks for them.
+        assert begun[n_threads].wait(timeout=60)
+        assert not begun[n_threads + 1].is_set()
         found = [first, *results]
-    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert [number for number, _ in found] == list(range(6))
+    assert len({thread for _, thread in found}) == n_threads
     assert threading.get_ident() not in {thread for _, thread in found}

@@ -41,6 +41,28 @@ def test_commits_of_pictures_grow_while_they_take_no_time_and_those_of_videos_do
     assert set(sizes(".mp4")[:-1]) == {16}
 
 
+def test_batches_that_are_read_and_encoded_together_are_written_in_their_order(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(200):
+        # Every tenth has the content of one in an earlier batch.
+        (folder / f"{number:03d}.png").write_text(f"picture {number % 100 if number % 10 == 0 else number}")
+    # As a graphics card is fed.
+    monkeypatch.setattr("diptych.collection.changes.adding.batches_at_once", lambda: 2)
+    monkeypatch.setattr("diptych.collection.changes.adding._PICTURES_AT_ONCE", 16)
+    report = collection.add(folder)
+    assert (report.added, report.skipped, len(report.duplicates)) == (200, {}, 10)
+    assert [str(item.path).rpartition("/")[2] for item in sorted(collection, key=lambda item: item.added_ns)] == [
+        f"{number:03d}.png" for number in range(200)
+    ]
+    paths = sorted(folder.iterdir())
+    ids, scores = collection.nearest(collection.retriever.encode_images(paths), 1, target="images")
+    np.testing.assert_allclose(scores, 1, atol=1e-5)
+    assert [collection[found].content_hash for found in ids[:, 0]] == [collection[path].content_hash for path in paths]
+
+
 def test_unchanged_files_are_not_opened(collection: Collection, photos: Path) -> None:
     collection.add(photos)
     status = os.stat(photos / "a.png")
