@@ -302,6 +302,7 @@ def test_wikipedia_through_the_command(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, [*words, "--save", str(tmp_path / "models"), "-q"], prog_name="diptych")
     assert run.exit_code == 0, run.output
     (content,) = json.loads((tmp_path / "numbers.json").read_text())
+    assert content["provenance"]["versions"]["numpy"] == np.__version__
     (cca,) = [row for row in content["methods"] if row["method"] == "cca"]
     assert cca["measures"]["MAP"]["image_query"]["mean"] == pytest.approx(0.2657, abs=2e-3)
     assert (tmp_path / "models" / "wikipedia-cca" / "model.json").is_file()

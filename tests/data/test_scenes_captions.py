@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 
 from diptych.data.datasets.scenes import CLASS_NAMES, Scene, SceneObject, make_scene
 
-SCENES = [make_scene(index, seed=11) for index in range(1200)]
-CAPTIONS = [(scene, caption) for scene in SCENES for caption in scene.captions]
+
+@cache
+def scenes() -> list[Scene]:
+    return [make_scene(index, seed=11) for index in range(1200)]
+
+
+@cache
+def described() -> list[tuple[Scene, str]]:
+    return [(scene, caption) for scene in scenes() for caption in scene.captions]
+
 
 SINGULARS = {
     "toy ball": "ball",
@@ -95,16 +104,16 @@ def matching(scene: Scene, adjectives: str, noun: str) -> list[SceneObject]:
 
 def test_every_thing_a_caption_names_is_there_as_described() -> None:
     named = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         for adjectives, noun in re.findall(ONE, caption, re.IGNORECASE):
             assert matching(scene, adjectives, noun), (scene, caption)
             named += 1
-    assert named > len(CAPTIONS)
+    assert named > len(described())
 
 
 def test_every_number_is_right() -> None:
     found = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         for count, adjectives, noun in re.findall(SOME, caption, re.IGNORECASE):
             fitting = matching(scene, adjectives, noun)
             assert len(fitting) == COUNTS[count.lower()] == len(matching(scene, "", noun)), (scene, caption)
@@ -117,7 +126,7 @@ def test_every_number_is_right() -> None:
 def test_the_colours_of_a_group_are_right() -> None:
     pattern = re.compile(rf"^(Two|Three|Four) ({words_pattern(PLURALS)}), ((?:one|two|three) .*)\.$")
     found = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         match = pattern.match(caption)
         if match is None:
             continue
@@ -132,7 +141,7 @@ def test_the_colours_of_a_group_are_right() -> None:
 def test_statements_about_the_main_thing_are_true() -> None:
     pattern = re.compile(rf"^The ({words_pattern(SINGULARS)}) .*?\bis ([\w -]+?)(?: (with .*))?\.$")
     found = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         match = pattern.match(caption)
         if match is None:
             continue
@@ -146,7 +155,7 @@ def test_statements_about_the_main_thing_are_true() -> None:
 def test_a_pattern_told_after_the_noun_is_the_pattern_of_the_thing() -> None:
     tails = {"stripes": "striped", "dots": "dotted", "spots": "dotted", "checked": "checked", "chequered": "checked"}
     found = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         tail = re.search(r"with (?:a |broad |pale )?(stripes|dots|spots|checked|chequered)(?: pattern)?\.", caption)
         if tail is not None:
             assert scene.objects[0].texture == tails[tail[1]], (scene, caption)
@@ -158,7 +167,7 @@ def test_things_are_where_captions_put_them() -> None:
     verbs = r"(?: (?:is |are )?\w+(?: open)?)?"
     pattern = re.compile(rf"{ONE}{verbs} ({PLACE})(?= of the picture|\.|\?| and )", re.IGNORECASE)
     found = 0
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         for adjectives, noun, place in pattern.findall(caption):
             assert place.lower() in {thing.place for thing in matching(scene, adjectives, noun)}, (scene, caption)
             found += 1
@@ -168,7 +177,7 @@ def test_things_are_where_captions_put_them() -> None:
 def test_relations_hold() -> None:
     pattern = re.compile(rf"^{ONE}(?: (?:is )?\w+(?: open)?)? ({RELATION}) {ONE}\.$", re.IGNORECASE)
     found = Counter[str]()
-    for scene, caption in CAPTIONS:
+    for scene, caption in described():
         match = pattern.match(caption)
         if match is None:
             continue
@@ -206,14 +215,14 @@ def holds(relation: str, first: SceneObject, second: SceneObject) -> bool:
 @pytest.mark.parametrize("background", UNMISTAKABLE)
 def test_a_place_is_named_only_where_it_is(background: str) -> None:
     words = re.compile(rf"\b(?:{'|'.join(UNMISTAKABLE[background])})\b", re.IGNORECASE)
-    naming = [scene.background == background for scene, caption in CAPTIONS if words.search(caption)]
+    naming = [scene.background == background for scene, caption in described() if words.search(caption)]
     assert all(naming)
-    own = sum(scene.background == background for scene, _ in CAPTIONS)
+    own = sum(scene.background == background for scene, _ in described())
     assert 0.2 * own < len(naming) < 0.8 * own
 
 
 def test_articles_spacing_and_punctuation() -> None:
-    for _, caption in CAPTIONS:
+    for _, caption in described():
         assert not re.search(r"\ba [aeiou]", caption, re.IGNORECASE), caption
         assert not re.search(r"\ban [^aeiou]", caption, re.IGNORECASE), caption
         assert not re.search(r"\s\s|\s[,.!?]|\b(\w+) \1\b", caption), caption
@@ -223,7 +232,7 @@ def test_articles_spacing_and_punctuation() -> None:
 def test_verbs_agree_with_their_subject() -> None:
     singular = r"(?:is|lies|rests|floats|drifts|sails|flutters|flies|stands|swims|grows|blooms|soars|zooms)\b"
     plural = r"(?:are|lie|rest|float|drift|sail|flutter|fly|stand|swim|grow|bloom|soar|zoom)\b"
-    for _, caption in CAPTIONS:
+    for _, caption in described():
         assert not re.search(rf"{SOME} {singular}", caption, re.IGNORECASE), caption
         assert not re.search(rf"{ONE} {plural}", caption, re.IGNORECASE), caption
         assert not re.search(rf"there is {SOME}|there are {ONE}", caption, re.IGNORECASE), caption
@@ -231,7 +240,7 @@ def test_verbs_agree_with_their_subject() -> None:
 
 def test_captions_differ_in_what_they_mention() -> None:
     def share(pattern: str) -> float:
-        return sum(bool(re.search(pattern, caption, re.IGNORECASE)) for _, caption in CAPTIONS) / len(CAPTIONS)
+        return sum(bool(re.search(pattern, caption, re.IGNORECASE)) for _, caption in described()) / len(described())
 
     colours = [word for word, (name, _) in ADJECTIVES.items() if name == "colour"]
     textures = [word for word, (name, _) in ADJECTIVES.items() if name == "texture"]
@@ -245,8 +254,8 @@ def test_captions_differ_in_what_they_mention() -> None:
 
 
 def test_the_label_is_named_often_but_not_always() -> None:
-    first = [bool(mentions(scene.captions[0], scene.label)) for scene in SCENES]
-    every = [bool(mentions(caption, scene.label)) for scene, caption in CAPTIONS]
+    first = [bool(mentions(scene.captions[0], scene.label)) for scene in scenes()]
+    every = [bool(mentions(caption, scene.label)) for scene, caption in described()]
     assert all(first)
     assert 0.8 < sum(every) / len(every) < 0.99
 
@@ -257,7 +266,7 @@ def mentions(caption: str, kind: str) -> bool:
 
 
 def test_vocabulary_is_rich_and_captions_rarely_repeat() -> None:
-    captions = [caption for _, caption in CAPTIONS]
+    captions = [caption for _, caption in described()]
     assert len({word for caption in captions for word in re.findall(r"[a-z-]+", caption.lower())}) > 180
     assert len(set(captions)) > 0.75 * len(captions)
     assert set(SINGULARS.values()) == set(CLASS_NAMES)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -30,6 +32,25 @@ def package_versions() -> dict[str, str]:
     """Return the versions of Diptych, Python and what numbers are computed with."""
     packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"diptych": __version__, "python": platform.python_version(), **packages}
+
+
+def machine_name() -> str:
+    """Return the system, the processor's kind and the number of cores."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def provenance() -> dict[str, Any]:
+    """Return what a written document of numbers says of its origin: when, by which versions, on which machine.
+
+    >>> from diptych.benchmark.report import provenance
+    >>> sorted(provenance())
+    ['machine', 'versions', 'written']
+    """
+    return {
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": package_versions(),
+        "machine": machine_name(),
+    }
 
 
 def plain_value(value: Any) -> Any:

@@ -37,6 +37,11 @@ def test_rows_are_related_when_they_share_a_mark(seed: int, n_marks: int, n_rows
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diptych.models.related_rows._MOST_IN_TABLE", 0)
         np.testing.assert_array_equal(RelatedRows.of_marks(marks).matrix(everyone, everyone), shared)
+        # As with many marks, which are never written down in full.
+        patch.setattr("diptych.models.related_rows._MOST_MARKS_IN_FULL", 0)
+        sparse = RelatedRows.of_marks(marks)
+        np.testing.assert_array_equal(sparse.matrix(everyone, everyone), shared)
+        np.testing.assert_array_equal(sparse.n_unrelated, related.n_unrelated)
     asked = np.repeat(related.known, 5)
     assert shared[asked, related.partners(asked, rng)].all()
 

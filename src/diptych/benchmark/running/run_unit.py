@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
 import time
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from diptych.arrays import FloatArray
 from diptych.benchmark.peak_memory import PeakMemory
-from diptych.benchmark.report import package_versions, plain_value
+from diptych.benchmark.report import machine_name, package_versions, plain_value
 from diptych.benchmark.results import Record
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
 from diptych.benchmark.studies.liu import RetrievalTask
@@ -151,7 +149,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         code_statistics=_code_statistics(entry, encoded),
         space=encoded.space.name,
         versions=package_versions(),
-        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        machine=machine_name(),
         started=started,
         fingerprint=task.fingerprint(entry),
     )

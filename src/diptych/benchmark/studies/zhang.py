@@ -233,11 +233,11 @@ _ABLATIONS: tuple[tuple[str, str, str, Literal["both", "image_query", "text_quer
     ("mnil-t-i", "MNiL(T→I)", "MNiL(T->I)", "text_query"),
     ("mnil", "MNiL", "MNiL", "both"),
 )
-# ResNet-50 fine-tuned on squares of 128 pixels, with the settings of benchmarks/mnil_flickr8k.py.
+# ResNet-50 fine-tuned on squares of 224 pixels, with the settings and the tower of words of mnil_flickr8k.py.
 _PIXELS: dict[str, Any] = {
     "image_tower": "resnet50",
-    "image_side": 144,
-    "image_crop": 128,
+    "image_side": 252,
+    "image_crop": 224,
     "flip": True,
     "n_components": 512,
     "word_size": 300,
@@ -253,17 +253,16 @@ _PIXELS: dict[str, Any] = {
 # Chosen on the development photos of Flickr8k, as benchmarks/mnil_features.py does.
 _FEATURES: dict[str, Any] = {
     "image_tower": "features",
-    "image_hidden": 1024,
-    "n_components": 512,
-    "word_vectors": "minilm",
-    "train_words": False,
-    "hidden_size": 512,
-    "dropout": 0.5,
+    "image_hidden": 2048,
+    "text_tower": "minilm",
+    "max_words": 32,
+    "n_components": 1024,
+    "hidden_size": 1024,
+    "dropout": 0.7,
     "margin": 0.1,
     "learning_rate": 3e-4,
     "map_factor": 1.0,
     "batch_size": 512,
-    "texts_per_picture": 2,
 }
 
 

@@ -34,7 +34,7 @@ def bench_neural(
         typer.Option(
             "--data",
             "-d",
-            help="wikipedia, pascal, flickr8k, flickr30k or coco; may be repeated. Default: those on this machine.",
+            help="wikipedia, pascal, flickr8k, flickr30k, coco, coco-pairs; may be repeated. Default: those found.",
         ),
     ] = None,
     method: Annotated[

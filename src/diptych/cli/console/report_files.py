@@ -64,12 +64,21 @@ def write_report_files(
 ) -> None:
     """Write what was asked for and say where; call it before printing, since the reader of a pipe may leave early."""
     if output is not None:
-        write_text(output, json.dumps(document(), indent=2) + "\n")
+        write_text(output, json.dumps(_with_provenance(document()), indent=2) + "\n")
         stages.note(f"numbers: {output}")
     if plots is not None and draw is not None:
         stages.note(f"figures: {', '.join(map(str, draw(plots)))}")
     if as_json:
         print_json(document())
+
+
+def _with_provenance(document: Any) -> Any:
+    """Add when, by which versions and on which machine it was written to a document, or to each of several."""
+    from diptych.benchmark.report import provenance
+
+    if isinstance(document, list):
+        return [_with_provenance(one) for one in document]
+    return {**document, "provenance": provenance()}
 
 
 def finish_reports(
