@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -172,3 +173,12 @@ def test_constant_columns_get_no_weight_however_their_mean_was_rounded():
     images, texts = rng.normal(size=(5000, 4)), rng.normal(size=(5000, 3))
     images[:, 1] = 0.1
     assert np.abs(CFA().fit(images, texts).image_projection_[1]).max() < 1e-12
+
+
+def test_a_moment_that_rounding_left_below_zero_is_that_of_equal_numbers() -> None:
+    rng = np.random.default_rng(0)
+    found = moments(rng.normal(size=(20, 2)), rng.normal(size=(20, 2)))
+    rounded = found.image.copy()
+    rounded[1, 1] = -1e-30
+    deviations, _ = replace(found, image=rounded).deviations()
+    assert deviations[0] > 0 == deviations[1]

@@ -144,7 +144,8 @@ class Moments:
 
 
 def _deviations(moment: FloatArray, mean: FloatArray, n_rows: int, precision: float) -> FloatArray:
-    deviation = np.sqrt(np.diag(moment) / max(1, n_rows))
+    # Of a column of equal numbers the moment may be a rounding below zero.
+    deviation = np.sqrt(np.maximum(np.diag(moment), 0) / max(1, n_rows))
     # The mean of equal numbers differs from them by the rounding of a sum.
     noise = max(8 * precision, BLOCK_ROWS * float(np.finfo(np.float64).eps))
     return np.where(deviation > noise * np.abs(mean), deviation, 0.0)

@@ -47,8 +47,10 @@ class RelatedRows:
         n_sets = sets.shape[0]
         counts = np.bincount(set_of, minlength=n_sets)
         n_related = np.zeros(n_sets, dtype=np.intp)
+        # A product of full matrices is many times as fast as of sparse ones, where marks are few.
+        marks = sets.toarray() if sets.shape[1] <= _MOST_MARKS_IN_FULL else sets
         for block in row_blocks(n_sets, _BLOCK_SETS):
-            n_related[block] = (sets[block] @ sets.T > 0).astype(np.intp) @ counts
+            n_related[block] = (marks[block] @ marks.T > 0).astype(np.intp) @ counts
         related = cls(set_of, sets, (len(set_of) - n_related)[set_of])
         if not related.n_unrelated[related.known].any():
             raise InvalidInputError(
@@ -95,7 +97,7 @@ class RelatedRows:
 
     @cached_property
     def _dense(self) -> FloatArray | None:
-        """The sets in full, where marks are few: a product of full matrices is many times as fast as of sparse ones."""
+        """The sets in full, where marks are few."""
         return np.asarray(self.sets.toarray()) if self.sets.shape[1] <= _MOST_MARKS_IN_FULL else None
 
     @cached_property

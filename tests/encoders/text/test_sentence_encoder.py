@@ -349,7 +349,7 @@ def test_a_missing_package_is_named_with_its_command(
         SentenceEncoder().transform(["a boat"])
 
 
-@pytest.mark.parametrize("damage", ["network.onnx", "weights.bin"])
+@pytest.mark.parametrize("damage", ["*.onnx", "*.bin"])
 def test_a_damaged_cached_network_is_written_again(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

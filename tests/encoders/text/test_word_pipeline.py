@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from diptych.encoders import Tfidf, TfidfTopics, WordPipeline
-from diptych.encoders.text.word_counts import learn_vocabulary
+from diptych.encoders.text.tfidf import learn_vocabulary
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, lemma
 from diptych.errors import InvalidInputError, MissingPackageError
 

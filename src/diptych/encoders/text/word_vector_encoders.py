@@ -15,7 +15,7 @@ from diptych.data.folders import cache_folder
 from diptych.encoders.clustering import learn_centres, nearest_centres
 from diptych.encoders.encoder import check_texts
 from diptych.encoders.feature_cache import MatrixCache
-from diptych.encoders.text.word_counts import WordEncoder, inverse_document_frequencies
+from diptych.encoders.text.tfidf import WordEncoder, inverse_document_frequencies
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError

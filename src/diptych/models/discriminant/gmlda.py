@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from diptych.models.base import FromTask, Grid, Need
-from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, class_means
+from diptych.models.discriminant._base import Alignment, GeneralizedMultiviewModel, class_means
 from diptych.models.moments import LabelView, MomentModel, Moments
 
 

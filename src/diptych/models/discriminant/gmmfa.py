@@ -8,7 +8,7 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
-from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel
+from diptych.models.discriminant._base import Alignment, GeneralizedMultiviewModel
 from diptych.models.labels import Targets
 from diptych.models.moments import moments
 

@@ -7,7 +7,7 @@ import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need, check_count, check_number, check_numbers
-from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums
+from diptych.models.discriminant._base import LabelRegressionModel, RegressionSums
 from diptych.models.moments import MomentModel, Moments
 
 _LEAST_ROW = 1e-7

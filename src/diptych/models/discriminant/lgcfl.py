@@ -7,7 +7,7 @@ import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_counts, check_number
-from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums
+from diptych.models.discriminant._base import LabelRegressionModel, RegressionSums
 from diptych.models.labels import Targets
 from diptych.models.moments import moments
 

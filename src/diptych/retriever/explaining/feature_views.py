@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import ColourEdgeHistograms, Encoder, LdaTopics, SiftWords, Tfidf, TfidfTopics
-from diptych.encoders.text.word_counts import count_words, weighted_counts
+from diptych.encoders.text.tfidf import count_words, weighted_counts
 from diptych.errors import counted
 from diptych.models import CrossModalModel, LinearRegression, Preprocessed, SharedSpace
 from diptych.models.base import LinearProjectionModel

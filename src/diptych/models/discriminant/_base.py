@@ -1,16 +1,23 @@
-"""What generalised multiview analysis maximises, whatever its graphs are, in the principal components of each side."""
+"""The shapes of methods: what generalised multiview analysis maximises, and regression of labels from features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
 
-from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number, check_numbers
+from diptych.arrays import AnyArray, FloatArray
+from diptych.models.base import (
+    CrossModalModel,
+    LinearProjectionModel,
+    check_choice,
+    check_components,
+    check_number,
+    check_numbers,
+)
 from diptych.models.labels import ClassMeans
 from diptych.models.linear import fix_signs, project, rounding_level
 from diptych.models.moments import Moments
@@ -129,3 +136,50 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         # Each side has unit total variance, so that a side without any scatter of its own still has a scale.
         ridge = max(self.regularization * float(np.trace(matrix)), 1e-10) / len(matrix)
         return np.asarray((matrix + matrix.T) / 2 + ridge * np.eye(len(matrix)))
+
+
+class RegressionSums(NamedTuple):
+    """Everything that a regression of labels needs to know of the data: products, none of which grows with n."""
+
+    image: FloatArray
+    text: FloatArray
+    cross: FloatArray
+    image_labels: FloatArray
+    text_labels: FloatArray
+    image_scale: float
+    text_scale: float
+
+    @classmethod
+    def of(cls, sums: Moments) -> RegressionSums:
+        """Divide each side by the root mean square of its row lengths: parameters then mean the same on every scale."""
+        raw = sums.about_origin()
+        labels = raw.known_labels
+        image_scale, text_scale = (float(np.sqrt(np.trace(part) / raw.n_rows)) or 1.0 for part in (raw.image, raw.text))
+        return cls(
+            raw.image / image_scale**2,
+            raw.text / text_scale**2,
+            raw.cross / (image_scale * text_scale),
+            labels.image.T / image_scale,
+            labels.text.T / text_scale,
+            image_scale,
+            text_scale,
+        )
+
+
+class LabelRegressionModel(CrossModalModel):
+    """Encodes x as its scores of the training classes, ``x @ weights``, without centring; a subclass learns them."""
+
+    classes_: AnyArray
+    image_weights_: FloatArray
+    text_weights_: FloatArray
+
+    def _encode_images(self, images: FloatArray) -> FloatArray:
+        return np.asarray(images @ self.image_weights_.astype(images.dtype))
+
+    def _encode_texts(self, texts: FloatArray) -> FloatArray:
+        return np.asarray(texts @ self.text_weights_.astype(texts.dtype))
+
+    def _keep(self, classes: AnyArray, sums: RegressionSums, image: FloatArray, text: FloatArray) -> None:
+        """Keep the weights of rows that were divided by their scales."""
+        self.classes_ = classes
+        self.image_weights_, self.text_weights_ = image / sums.image_scale, text / sums.text_scale
