@@ -6,7 +6,9 @@ Some files are made to boast: headers of a million columns, a bomb of zeros, tho
 comments without end, drawings that never finish. The others are pictures and videos of every format that are cut, with
 bytes flipped, lengths exchanged and parts of one another. Each is read as indexing reads it: facts, thumbnail, moments,
 and the pixels that a network sees. Whatever is said must be an error of Diptych; a process beyond 1 GB
-and a file that keeps this one busy for seconds are findings, too. Files of findings are kept in
+and a file that keeps this one busy for seconds are findings, too. Then it is sent to a service as a picture to search
+with, beside a client that searches four times a second: an answer 5xx other than 503 and 507 and a search of more than
+two seconds are findings, and memory counts there as well. Files of findings are kept in
 ``reliability/corpus/pictures``. Exits with 1 where there was a finding.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
+import os
 import random
 import resource
 import struct
@@ -23,9 +26,13 @@ import tempfile
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import httpx
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -34,11 +41,11 @@ from campaign import add_round, arguments, next_seed
 from diptych.collection.changes.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.errors import DiptychError
+from hostile_requests import HEADERS, LONGEST_WAIT, MOST_BYTES, OtherClient, make_collection, start_service
 from picture_samples import picture, write_picture
 
 FAULT = "hostile pictures"
 CORPUS = Path(__file__).parent / "corpus" / "pictures"
-MOST_BYTES = 10**9
 # Of the processor, in this process, where others wait; those that decode for it have bounds of their own.
 LONGEST_SECONDS = 5.0
 SUFFIXES = (
@@ -173,7 +180,7 @@ def garbled(rng: random.Random, inputs: list[Input]) -> Input:
 
 
 class Watch(threading.Thread):
-    """Remembers the most memory that this process, and those that decode for it, have taken; and which those were."""
+    """Remembers the most memory that this process and all that it led to have taken, and which those were."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -183,11 +190,20 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Look many times a second."""
         while True:
-            here = [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+            here = list(_started_by("self"))
             self.seen.update(here)
             self.most_elsewhere = max(self.most_elsewhere, *map(_memory, here), 0)
             self.most = max(self.most, self.most_elsewhere, _memory("self"))
             time.sleep(0.02)
+
+
+def _started_by(pid: str) -> Iterator[str]:
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        # Threads and processes end meanwhile.
+        with suppress(OSError):
+            for child in file.read_text().split():
+                yield child
+                yield from _started_by(child)
 
 
 def _memory(pid: str) -> int:
@@ -208,16 +224,55 @@ def read(path: Path) -> str:
     return "read"
 
 
+class Service:
+    """A service that gets the files as pictures to search with, while somebody else searches."""
+
+    def __init__(self, folder: Path) -> None:
+        make_collection(folder)
+        self._process, self._url = start_service(folder, "--rate-limit", "0")
+        self._other = OtherClient(self._url)
+        self._other.start()
+        self._answers: Counter[str] = Counter()
+        self._n_heard = 0
+
+    def send(self, suffix: str, content: bytes) -> str:
+        """Send a file; return what is wrong with the answer, or nothing."""
+        try:
+            files = {"picture": (f"given{suffix}", content)}
+            status = str(httpx.post(f"{self._url}/v1/uploads", headers=HEADERS, files=files, timeout=60).status_code)
+        except httpx.HTTPError as error:
+            status = type(error).__name__
+        self._answers[status] += 1
+        # While the file was read, too.
+        waits = self._other.seconds[self._n_heard :]
+        self._n_heard += len(waits)
+        if max(waits, default=0.0) > LONGEST_WAIT:
+            return f"somebody else waited for {max(waits):.1f} seconds"
+        is_right = status.isdigit() and (status[0] != "5" or status in ("503", "507"))
+        return "" if is_right else f"it is answered with {status}"
+
+    def end(self) -> dict[str, Any]:
+        """Return what came of it, and end."""
+        self._other.is_ending.set()
+        self._other.join(timeout=70)
+        told = {"answers": dict(sorted(self._answers.items())), **self._other.told()}
+        told |= {"is_alive": self._process.poll() is None}
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        return told
+
+
 def main() -> None:
-    """Read files until the time is over."""
+    """Read and send files until the time is over."""
     parser = arguments(__doc__, minutes=10.0)
     parser.add_argument("--files", type=int, default=0, help="stop after so many")
     options = parser.parse_args()
     seed, begun = next_seed(options.record, FAULT), time.monotonic()
     rng, watch, ends = random.Random(seed), Watch(), begun + 60 * options.minutes
     counts, findings, slowest, longest = {"read": 0, "refused": 0}, 0, (0.0, ""), 0.0
-    watch.start()
     with tempfile.TemporaryDirectory() as name:
+        service = Service(Path(name))
+        watch.start()
         good = samples(Path(name))
         made = itertools.chain(boastful(), (garbled(rng, good) for _ in itertools.count()))
         for number, (suffix, content) in enumerate(made):
@@ -234,6 +289,7 @@ def main() -> None:
             longest = max(longest, seconds := time.process_time() - computed)
             if seconds > LONGEST_SECONDS:
                 wrong = f"it takes {seconds:.0f} seconds of this process"
+            wrong = wrong or service.send(suffix, content)
             if watch.most > max(before, MOST_BYTES):
                 wrong = f"it takes {watch.most:,} bytes of memory"
             if wrong:
@@ -242,11 +298,13 @@ def main() -> None:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 kept.write_bytes(content)
                 print(f"{wrong}\n{kept}\n", file=sys.stderr)
+        sent = service.end()
+    findings += not sent["is_alive"]
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     told = {"trials": sum(counts.values()), "minutes": round((time.monotonic() - begun) / 60, 1), "findings": findings}
-    told |= {**counts, "slowest": slowest, "own_seconds": round(longest, 2), "own_memory": own}
-    told |= {"memory_elsewhere": watch.most_elsewhere, "processes": len(watch.seen)}
-    add_round(options.record, FAULT, seed, **told)
+    told |= {"files": counts, "slowest": slowest, "own_seconds": round(longest, 2), "own_memory": own}
+    told |= {"memory_elsewhere": watch.most_elsewhere, "processes": len(watch.seen), **sent}
+    add_round(options.record, FAULT, seed, **told, load=round(os.getloadavg()[0], 1))
     sys.exit(1 if findings else 0)
 
 

@@ -36,6 +36,7 @@ from diptych.data.datasets.scenes import write_folder
 
 FAULT = "hostile requests"
 TOKEN = "a-token-that-only-this-script-knows"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 WITH_A_REASON = {"501", "503", "507"}
 MOST_BYTES, LONGEST_WAIT = 10**9, 2.0
 _COUNTED = re.compile(r'^diptych_requests_total\{.*route="(?P<route>[^"]*)",status="(?P<status>\d+)"\} (?P<count>\S+)')
@@ -74,6 +75,12 @@ class OtherClient(threading.Thread):
                 if status != "200":
                     self.refused[status] += 1
 
+    def told(self) -> dict[str, Any]:
+        """Return how many searches there were, how long they took, and what was no answer."""
+        waits = sorted(self.seconds)
+        seconds = {"p50": round(waits[len(waits) // 2], 3), "longest": round(waits[-1], 3)}
+        return {"searches": len(waits), **seconds, "refused": dict(self.refused)}
+
 
 class NoHttp(threading.Thread):
     """Sends what no client of the web would."""
@@ -106,8 +113,8 @@ def make_collection(folder: Path) -> None:
         collection.add(scenes)
 
 
-def start_service(folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start a service, and return it with its address once it answers."""
+def start_service(folder: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
+    """Start a service with further options, and return it with its address once it answers."""
     (folder / "token").write_text(TOKEN)
     (folder / "token").chmod(0o600)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -116,13 +123,17 @@ def start_service(folder: Path) -> tuple[subprocess.Popen[str], str]:
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     with (folder / "log").open("w") as log:
         service = subprocess.Popen(
-            [*command, "--token-file", str(folder / "token")], env=environment, stdout=log, stderr=log, text=True
+            [*command, "--token-file", str(folder / "token"), *words],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            text=True,
         )
     url = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
-            if httpx.get(f"{url}/ready", headers=_headers()).status_code == 200:
+            if httpx.get(f"{url}/ready", headers=HEADERS).status_code == 200:
                 return service, url
         except httpx.TransportError:
             time.sleep(0.2)
@@ -131,7 +142,7 @@ def start_service(folder: Path) -> tuple[subprocess.Popen[str], str]:
 
 def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
     """Let Schemathesis draw requests until the time is over."""
-    items = httpx.get(f"{url}/v1/collections/scenes/items?limit=3", headers=_headers()).json()["items"]
+    items = httpx.get(f"{url}/v1/collections/scenes/items?limit=3", headers=HEADERS).json()["items"]
     config = folder / "schemathesis.toml"
     config.write_text(
         f'[parameters]\n"path.collection" = "scenes"\n"path.item_id" = {[item["id"] for item in items]!r}\n'
@@ -157,7 +168,9 @@ def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
 
 def most_memory(service: subprocess.Popen[str]) -> int:
     """Return the most memory, in bytes, that a process of the service ever took."""
-    children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+    children = [
+        pid for file in Path(f"/proc/{service.pid}/task").glob("*/children") for pid in file.read_text().split()
+    ]
     peaks = [0]
     for process in (str(service.pid), *children):
         status = Path(f"/proc/{process}/status")
@@ -169,14 +182,10 @@ def most_memory(service: subprocess.Popen[str]) -> int:
 def answers_by_status(url: str) -> Counter[str]:
     """Return how many requests the service has answered with each status."""
     counts: Counter[str] = Counter()
-    for line in httpx.get(f"{url}/metrics", headers=_headers()).text.splitlines():
+    for line in httpx.get(f"{url}/metrics", headers=HEADERS).text.splitlines():
         if found := _COUNTED.match(line):
             counts[found["status"]] += int(float(found["count"]))
     return counts
-
-
-def _headers() -> dict[str, str]:
-    return {"Authorization": f"Bearer {TOKEN}"}
 
 
 def measure(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
@@ -198,14 +207,7 @@ def measure(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         told |= {"answers": dict(sorted(answers_by_status(url).items())), "no_http": noise.sent}
         service.terminate()
         service.wait(timeout=30)
-    waits = sorted(other.seconds)
-    told |= {
-        "searches": len(waits),
-        "p50": waits[len(waits) // 2],
-        "longest": waits[-1],
-        "refused": dict(other.refused),
-    }
-    return told
+    return told | other.told()
 
 
 def main() -> None:
@@ -221,7 +223,8 @@ def main() -> None:
     wrong = {status: count for status, count in told["answers"].items() if status[0] == "5"}
     findings = sum(count for status, count in wrong.items() if status not in WITH_A_REASON) + (not told["is_alive"])
     findings += (told["most_bytes"] > MOST_BYTES) + (told["longest"] > LONGEST_WAIT)
-    trials = sum(told["answers"].values()) + told["no_http"]
+    trials = sum(told["answers"].values()) - told["searches"] + told["no_http"]
+    told |= {"load": round(os.getloadavg()[0], 1)}
     add_round(options.record, FAULT, seed, trials=trials, minutes=options.minutes, findings=findings, **told)
     sys.exit(1 if findings else 0)
 

@@ -9,7 +9,6 @@ from importlib import import_module
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -145,7 +144,7 @@ class NumpyFile:
             # Mapping the file reads no row.
             mapped = np.load(path, mmap_mode="r")
             shape, dtype, offset, in_rows = mapped.shape, mapped.dtype, mapped.offset, mapped.flags.c_contiguous
-        except (OSError, ValueError, EOFError, AttributeError, OverflowError, TypeError, TokenError) as problem:
+        except Exception as problem:  # NumPy reads the header as Python's source, and passes on whatever comes of it.
             raise InvalidInputError(f"{path} is no readable .npy file ({problem}); write it with numpy.save") from None
         if not in_rows:
             raise InvalidInputError(f"{path} lies column by column; save numpy.ascontiguousarray(array) instead")
