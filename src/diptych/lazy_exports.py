@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +45,7 @@ def declared_exports(package: str) -> tuple[Callable[[str], Any], list[str]]:
     return lazy_exports(package, modules), sorted(name for names in modules.values() for name in names.split())
 
 
+@cache
 def _declared_modules(package: str) -> dict[str, str]:
     """Return the names, between spaces, that each module gives; no module is imported for it."""
     # Most programs that import Diptych alone need none of these.

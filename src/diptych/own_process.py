@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 # Imports make a hundred thousand objects that stay; looking through them for what could go is a tenth of a start.
 _NEW_OBJECTS = 100_000
@@ -14,6 +15,8 @@ def claim() -> None:
     global _claimed
     _claimed = True
     gc.set_threshold(_NEW_OBJECTS)
+    # Pydantic would read what every installed package says of itself; Typer does without for arguments, too.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
 def is_ours() -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -242,6 +243,24 @@ def test_durability_is_chosen_for_each_collection(
     for wrong in ("fast", "Power"):
         with pytest.raises(InvalidInputError, match="'power' or 'process'"):
             Collection.create(tmp_path / "new", ToyRetriever(), durability=wrong)
+
+
+def test_retrievers_reach_the_disk_before_they_are_in_force_whatever_the_durability(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[str, bool] = {}
+    layout = collection.folder / "collection.json"
+    before = layout.read_bytes()
+    monkeypatch.setattr(
+        ledger, "sync_to_disk", lambda path: synced.update({os.path.realpath(path): layout.read_bytes() == before})
+    )
+    with Collection.open(collection.folder, load_retriever=ToyRetriever.load, durability="process") as opened:
+        opened.set_retriever(ToyRetriever(2))
+        opened.add([Record(captions=["text"])])
+    (saved,) = (collection.folder.resolve() / "retrievers").glob("toy-cosine-2-*")
+    assert {str(path) for path in (*saved.iterdir(), saved, saved.parent)} <= synced.keys()
+    assert all(synced.values())
+    assert not any(".lance" in path for path in synced)
 
 
 def test_a_collection_is_verified_and_saved_where_its_path_is_a_relative_one(

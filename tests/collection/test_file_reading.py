@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.collection.changes import file_reading
+from diptych.collection import AddProgress, Collection, Record
+from diptych.collection.changes import adding, file_reading, item_changes
 from diptych.collection.changes.file_facts import FileRequest
 from diptych.collection.changes.file_reading import FileReaders, ReadFile, read_files
 from diptych.encoders.image.reading_once import Square
+from kill_trials import ToyRetriever
 
 SQUARES = Square(160), Square(64, "centre")
 
@@ -55,7 +60,8 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
     expected = read_files(requests)
     assert [isinstance(read, tuple) for read in expected] == [True] * 7 + [False]
     assert [len(read[1].squares) for read in expected[:7]] == [2] * 6 + [0]
-    with FileReaders(len(requests)) as readers:
+    with FileReaders() as readers:
+        readers.expect(len(requests))
         same_as(expected, readers.read(requests))
         started = list(readers._pool._processes)
         assert started
@@ -67,7 +73,8 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
 
 def test_a_program_that_is_not_ours_starts_no_process(requests, processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.own_process._claimed", False)
-    with FileReaders(len(requests)) as readers:
+    with FileReaders() as readers:
+        readers.expect(len(requests))
         readers.read(requests)
         assert readers._pool is None
 
@@ -83,7 +90,8 @@ def test_squares_go_through_memory_where_there_is_some(
     if memory == "full":
         # A folder that is gone refuses files as one without room does.
         monkeypatch.setattr(file_reading, "_folder_in_memory", lambda: shared / "gone")
-    with FileReaders(len(requests)) as readers:
+    with FileReaders() as readers:
+        readers.expect(len(requests))
         found = readers.read(requests)
         same_as(read_files(requests), found)
         assert found[1][1].squares[SQUARES[0]].flags.writeable == (memory != "there")
@@ -91,3 +99,40 @@ def test_squares_go_through_memory_where_there_is_some(
             (folder,) = shared.iterdir()
             assert list(folder.iterdir()) == []
     assert not shared.exists() or list(shared.iterdir()) == []
+
+
+def test_processes_stay_while_a_job_lets_others_write(
+    collection: Collection, photos: Path, processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adding, "_PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr(adding, "_MOST_PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr(item_changes, "_SHORTEST_PART", 0.0)
+    for number in range(40):
+        (photos / f"{number}.png").write_text(f"picture {number}")
+    other = Collection.open(collection.folder, load_retriever=ToyRetriever.load, write_wait=60)
+    reading: list[set[int | None]] = []
+    written: list[Future[int]] = []
+    pauses = [20, 8]
+
+    def write() -> int:
+        other.add([Record(captions=["small"])])
+        return len(other)
+
+    with ThreadPoolExecutor(1) as writer:
+
+        def progress(told: AddProgress) -> None:
+            if told.done:
+                reading.append({child.pid for child in multiprocessing.active_children()})
+            if pauses and told.done == pauses[-1]:
+                pauses.pop()
+                written.append(writer.submit(write))
+                while not collection._state.place.is_awaited():
+                    time.sleep(0.001)
+
+        assert collection.add(photos, progress=progress).added == 43
+    assert [future.result() for future in written] == [9, 21]
+    assert len(reading[0]) == 2
+    # Those of a part tell of what was done before it, too.
+    assert len(reading) > 11
+    assert all(started == reading[0] for started in reading)
+    assert multiprocessing.active_children() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,14 +46,19 @@ def lose_points(folder: Path) -> None:
             data.write_bytes(b"")
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    folder = tmp_path / "collection"
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "collection"
     options = {"load_retriever": ToyRetriever.load, "durability": "process"}
-    with Collection.create(folder, ToyRetriever(), root=tmp_path, **options) as collection:
+    with Collection.create(folder, ToyRetriever(), root=folder.parent, **options) as collection:
         for number in range(4):
             collection.add([Record(captions=[f"text {number}", f"words {number}"], id=str(number))])
     return folder
+
+
+@pytest.fixture
+def written(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "collection"))
 
 
 @pytest.mark.parametrize("tear", [cut_manifest, empty_manifest, zero_manifest, zero_data, lose_points])

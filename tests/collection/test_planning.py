@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from diptych.collection import RetrieverCosts, plan_collection
+from diptych.collection import Collection, RetrieverCosts, plan_collection
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.errors import InvalidInputError
 from million_items import PointRetriever, fill
+from tests.collection.colour_retriever import ColourRetriever
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,31 @@ def test_a_real_collection_takes_as_much_disk_as_was_planned(tmp_path: Path) -> 
     plan = plan_collection(items, 1, bits=128, retriever=RetrieverCosts(0, 0, 0))
     took = sum(path.stat().st_size for path in (folder / "index").rglob("*") if path.is_file())
     assert 1 / 1.3 < plan.search_files / took < 1.3
+
+
+def test_parts_of_pictures_are_as_many_as_a_collection_has(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("RGB", (64, 64), (80 * number, 10, 10)).save(tmp_path / f"{number}.png")
+    with Collection.create(tmp_path / ".diptych", ColourRetriever(), load_retriever=ColourRetriever.load) as made:
+        made.add(tmp_path)
+        before = made.status().memory_bytes
+        made.add_regions()
+        points = plan_collection(3, 1, regions=True).region_points
+        assert made.status().memory_bytes == before + points * before // 3
+
+
+def test_parts_of_pictures_cost_disk_memory_and_time() -> None:
+    with_parts, without = (plan_collection(1_000_000, 50, regions=regions) for regions in (True, False))
+    assert (with_parts.index, with_parts.region_index, without.region_index) == ("bytes", "bytes", None)
+    points = 13 * 4 * 256 * 1_000_000
+    assert points <= with_parts.store - without.store <= 1.01 * points
+    assert with_parts.search_files - without.search_files > points
+    assert with_parts.features == without.features
+    assert with_parts.memory > without.memory
+    assert with_parts.replicas > without.replicas
+    few = plan_collection(7_000, 1, regions=True), plan_collection(8_000, 1, regions=True)
+    assert [plan.region_index for plan in few] == ["whole", "vectors"]
+    assert few[0].index == few[1].index == "whole"
 
 
 @given(
@@ -104,6 +131,8 @@ def test_a_search_that_was_measured_replaces_the_prediction() -> None:
         {"cores": 0},
         {"memory_per_machine": -1},
         {"search_seconds": 0},
+        {"regions": True, "bits": 128},
+        {"regions": True, "items": 10**9},
     ],
     ids=str,
 )

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,40 +39,81 @@ from diptych.collection.changes import adding, item_changes
 from kill_trials import ToyRetriever
 adding._TEXTS_AT_ONCE = adding._MOST_TEXTS_AT_ONCE = 10
 item_changes._SHORTEST_PART = 0.0
-records = [Record(captions=[f"text {number}"], id=f"job-{number}") for number in range(600)]
+records = [Record(captions=[f"text {number}"], id=f"job-{number}") for number in range(300)]
 with Collection.open(sys.argv[1], load_retriever=ToyRetriever.load) as collection:
     report = collection.add(records, progress=lambda told: print(told.done, told.total, flush=True))
 print("added", report.added, "unchanged", report.unchanged, flush=True)
 """
 
 
-def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) -> None:
+def long_job(collection: Collection) -> subprocess.Popen[str]:
     folders = [str(Path(module.__file__ or "").parents[up]) for module, up in ((kill_trials, 0), (diptych, 1))]
-    job = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", LONG_JOB, str(collection.folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) -> None:
+    job = long_job(collection)
     assert job.stdout is not None
     told = [job.stdout.readline() for _ in range(3)]
     other = Collection.open(collection.folder, load_retriever=ToyRetriever.load, write_wait=60)
     for number in range(3):
         other.add([Record(captions=["small"], id=f"small-{number}")])
         # What the job was to add, and somebody else said first.
-        other.add([Record(captions=["mine"], id=f"job-{599 - number}")])
+        other.add([Record(captions=["mine"], id=f"job-{299 - number}")])
     stored = {item.id for item in other.items()}
     assert "small-2" in stored
-    assert len(stored) < 500
+    assert len(stored) < 250
     told += job.communicate()[0].splitlines(keepends=True)
     assert job.returncode == 0
-    assert told[-1] == "added 597 unchanged 0\n"
+    assert told[-1] == "added 297 unchanged 0\n"
     done = [int(line.split()[0]) for line in told[:-1]]
     assert done == sorted(done)
-    assert done[-1] == 600
-    assert {line.split()[1] for line in told[:-1]} == {"600"}
-    assert len(collection) == 603
-    assert collection["job-598"].captions == ("text 598",)
+    assert done[-1] == 300
+    assert {line.split()[1] for line in told[:-1]} == {"300"}
+    assert len(collection) == 303
+    assert collection["job-298"].captions == ("text 298",)
+    assert collection.verify().is_whole
+
+
+def test_a_writer_that_stands_still_is_named_and_nobody_waits_for_it_to_read(collection: Collection) -> None:
+    job = long_job(collection)
+    assert job.stdout is not None
+    for _ in range(3):
+        job.stdout.readline()
+    job.send_signal(signal.SIGSTOP)
+    try:
+        stored = len(collection)
+        assert 10 <= stored < 300
+        assert collection.search("text 3", k=1, target="texts")[0].id == "job-3"
+        with pytest.raises(CollectionError, match=rf"process {job.pid}, since"):
+            collection.add([Record(captions=["small"], id="small")])
+        assert len(collection) == stored
+    finally:
+        job.send_signal(signal.SIGCONT)
+    assert job.communicate()[0].splitlines()[-1] == "added 300 unchanged 0"
+    collection.add([Record(captions=["small"], id="small")])
+    assert len(collection) == 301
+    assert collection.verify().is_whole
+
+
+def test_whatever_the_clock_says_readers_miss_nothing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, real, day = open_again(collection), time.time_ns, 86_400 * 10**9
+    known: list[str] = []
+    for number, days in enumerate((0, 400, -4000, -0.1, 1, 0)):
+        monkeypatch.setattr(time, "time_ns", lambda days=days: real() + int(days * day))
+        collection.add([Record(captions=[f"text {number}"], id=str(number)), Record(captions=["goes"], id="goes")])
+        assert reader.search("goes", k=1, target="texts")[0].id == "goes"
+        collection.remove("goes")
+        collection.update("0", labels=[f"step {number}"])
+        known.append(str(number))
+        assert sorted(item.id for item in reader) == known
+        assert reader["0"].labels == (f"step {number}",)
+        assert [item.id for item in open_again(collection)] == [item.id for item in reader]
     assert collection.verify().is_whole
 
 

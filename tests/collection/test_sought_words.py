@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from diptych.collection import Collection, Record
-from diptych.collection.search.sought_words import SoughtWords
+from diptych.collection.search.sought_words import SoughtWords, other_number
+from kill_trials import ToyRetriever
 
 
-@pytest.fixture
-def named(photos: Path, collection: Collection) -> Collection:
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    """Four pictures, which are only searched."""
+    photos = tmp_path_factory.mktemp("named")
     facts: dict[str, dict[str, Any]] = {
         "IMG_2034": {"captions": ["a brown dog runs on the beach"], "labels": ["dog"]},
         "berlin-wall": {
@@ -24,8 +27,9 @@ def named(photos: Path, collection: Collection) -> Collection:
     }
     for name in facts:
         (photos / f"{name}.png").write_text(name)
-    collection.add([Record(photos / f"{name}.png", **known) for name, known in facts.items()])
-    return collection
+    with Collection.create(photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load) as collection:
+        collection.add([Record(photos / f"{name}.png", **known) for name, known in facts.items()])
+        yield collection
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,10 @@ def named(photos: Path, collection: Collection) -> Collection:
         ("zenit", {"berlin-wall": ("camera",)}),
         ("schloss", {"other": ("description",)}),
         ("dog", {"IMG_2034": ("caption", "label")}),
+        # One or more of a kind, but what is quoted as it stands.
+        ("dogs", {"IMG_2034": ("caption", "label")}),
+        ("a person", {"berlin-wall": ("caption",)}),
+        ('"people near"', {"berlin-wall": ("caption",)}),
         ("golden retriever", {"fourth": ("label",)}),
         ('"runs on the beach"', {"IMG_2034": ("caption",)}),
         # A name among words that describe: the name is outside of captions, the rest is left to similarity.
@@ -62,6 +70,8 @@ def test_words_are_found_and_it_is_said_where(
         "a dog near a wall, jumping over a ball",
         '"beach on the runs"',
         "camera",
+        "cameras",
+        '"dogs"',
         "keywords",
         "png",
         "xyzzy",
@@ -125,3 +135,24 @@ def test_ordinary_words_name_something_only_together(named: Collection) -> None:
     assert found.path is not None
     assert (found.path.stem, found.has_words) == ("IMG_2034", True)
     assert not named.search("people wall")[0].has_words
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        ("cat", "cats"),
+        ("bus", "buses"),
+        ("fox", "foxes"),
+        ("beach", "beaches"),
+        ("baby", "babies"),
+        ("toy", "toys"),
+        ("man", "men"),
+    ],
+)
+def test_one_is_found_by_many_and_many_by_one(one: str, many: str) -> None:
+    assert (other_number(one), other_number(many)) == (many, one)
+
+
+@pytest.mark.parametrize("word", ["2034", "gas2", "zoé", "ox", "犬"])
+def test_what_is_no_english_noun_has_no_other_number(word: str) -> None:
+    assert other_number(word) is None

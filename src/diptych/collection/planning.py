@@ -11,6 +11,7 @@ from typing import Literal
 
 from diptych.collection.search.approximate_index import LARGEST_FLAT, ROWS_PER_LIST, list_count
 from diptych.collection.search.retriever_state import APPROXIMATE_FROM
+from diptych.encoders.image.picture_regions import REGIONS
 from diptych.errors import InvalidInputError
 
 IndexKind = Literal["whole", "vectors", "bytes", "codes"]
@@ -56,6 +57,7 @@ class Plan:
 
     ``index`` says how points are found: compared ``whole``, in lists of ``vectors``, in lists of ``bytes`` (eight bits
     a number, scored again by the vectors on disk), or as ``codes`` of a hashing method, which are compared whole.
+    ``region_index`` says the same of the points of parts of pictures, None where there are none.
     """
 
     items: int
@@ -65,6 +67,9 @@ class Plan:
     bits_per_number: int
     index: IndexKind
     lists: int
+    region_points: int
+    region_index: IndexKind | None
+    region_lists: int
     own_memory: float  # of all processes of a replica
     mapped_memory: float  # files that searches use all the time, shared by the processes
     build_memory: float  # besides, while search files are made
@@ -114,6 +119,7 @@ def plan_collection(
     cores: int = 8,
     search_seconds: float | None = None,
     retriever: RetrieverCosts | None = None,
+    regions: bool = False,
 ) -> Plan:
     """Return what a collection needs.
 
@@ -136,6 +142,8 @@ def plan_collection(
         the prediction, which is for points without any.
     retriever
         What another retriever than the shipped one takes.
+    regions
+        Thirteen parts of every picture have points, too (``diptych regions``), and are compared by every search.
 
     Examples
     --------
@@ -147,8 +155,12 @@ def plan_collection(
     256
     """
     _check(items, qps, dims, captions, bits, memory_per_machine, cores, search_seconds)
-    request = (items, qps, dims, captions, cores, search_seconds, retriever or RetrieverCosts())
-    if bits is not None or memory_per_machine is None:
+    if regions and bits is not None:
+        raise InvalidInputError("parts of pictures have no codes; plan with bits or with regions")
+    if regions and items * len(REGIONS) > _MOST_ROWS:
+        raise InvalidInputError(f"{items:,} pictures have more than {_MOST_ROWS:,} parts; plan without regions")
+    request = (items, qps, dims, captions, cores, search_seconds, retriever or RetrieverCosts(), regions)
+    if regions or bits is not None or memory_per_machine is None:
         plan = _plan(*request, bits=bits)
         if memory_per_machine is not None and plan.memory > memory_per_machine:
             raise _too_little(plan, memory_per_machine)
@@ -207,12 +219,15 @@ def _plan(
     cores: int,
     search_seconds: float | None,
     costs: RetrieverCosts,
+    regions: bool,
     *,
     bits: int | None,
 ) -> Plan:
-    sides = [_Side(count, dims, bits) for count in (items, round(items * captions)) if count]
-    pictures = sides[0]
-    core_seconds = costs.request_seconds + (pictures.search_seconds if search_seconds is None else search_seconds)
+    pictures, parts = _Side(items, dims, bits), _Side(len(REGIONS) * items if regions else 0, dims, bits)
+    kept = [side for side in (pictures, _Side(round(items * captions), dims, bits)) if side.count]
+    sides = [*kept, parts] if regions else kept
+    compared = _ANSWER + pictures.compare_seconds + parts.compare_seconds
+    core_seconds = costs.request_seconds + (compared if search_seconds is None else search_seconds)
     features = items * (_kept(4 * costs.picture_features) + captions * _kept(4 * costs.caption_features))
     rows = items * (_ITEM_ROW + captions * _CAPTION_ROW + _kept(costs.thumbnail))
     # The files of the items come first, then the lists of one side, then those of the other.
@@ -225,10 +240,17 @@ def _plan(
         bits_per_number={"codes": 1, "bytes": 8}.get(pictures.kind, 32),
         index=pictures.kind,
         lists=pictures.lists,
+        region_points=parts.count,
+        region_index=parts.kind if regions else None,
+        region_lists=parts.lists,
         own_memory=(cores + (cores > 1)) * (_LIBRARIES + costs.networks + items * _ITEM_OWN),
         mapped_memory=_HOT_ALWAYS + items * _ITEM_HOT + sum(side.hot_bytes for side in sides),
         build_memory=_BUILD_ALWAYS + (0 if bits else _BUILD_VECTORS) + build,
-        store=rows + features + sum(side.count * _kept(side.point_bytes) for side in sides),
+        # The points of all parts of a picture are one row.
+        store=rows
+        + features
+        + sum(side.count * _kept(side.point_bytes) for side in kept)
+        + (items * _kept(len(REGIONS) * parts.point_bytes) if regions else 0),
         features=features,
         search_files=items * (_ITEM_FILES + captions * _CAPTION_FILES) + sum(side.file_bytes for side in sides),
         build_core_seconds=items * _ITEM_SECONDS + sum(side.build_seconds for side in sides),
@@ -246,7 +268,7 @@ def _kept(content: float) -> float:
 
 @dataclass(frozen=True)
 class _Side:
-    """The points of pictures, or those of captions."""
+    """The points of pictures, those of captions, or those of parts of pictures."""
 
     count: int
     dims: int
@@ -289,12 +311,13 @@ class _Side:
         return self.list_bytes or self.count * self.point_bytes
 
     @property
-    def search_seconds(self) -> float:
+    def compare_seconds(self) -> float:
         if self.kind == "codes":
-            return _ANSWER + self.count * self.point_bytes / _CODE_BYTES_A_SECOND
-        compared = self.count * min(1.0, _PROBED_OF_A_MILLION * (self.count / 1e6) ** _PROBED_POWER)
-        numbers = self.dims * (compared if self.lists else self.count)
-        return _ANSWER + (numbers + self.dims * self.lists) / _NUMBERS_A_SECOND[self.kind]
+            return self.count * self.point_bytes / _CODE_BYTES_A_SECOND
+        if not self.lists:
+            return self.dims * self.count / _NUMBERS_A_SECOND[self.kind]
+        share: float = min(1.0, _PROBED_OF_A_MILLION * (self.count / 1e6) ** _PROBED_POWER)
+        return self.dims * (share * self.count + self.lists) / _NUMBERS_A_SECOND[self.kind]
 
     @property
     def build_seconds(self) -> float:

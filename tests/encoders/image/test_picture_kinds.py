@@ -256,6 +256,17 @@ def test_hostile_files_cost_one_sentence_and_little_memory(tmp_path: Path) -> No
     assert report["child"] < 1_100_000_000
 
 
+@pytest.mark.parametrize("kind", ["heic", "dng"])
+def test_a_damaged_file_is_named_once(kind: str, tmp_path: Path) -> None:
+    """Also where another process has said so already."""
+    whole, half = tmp_path / f"whole.{kind}", tmp_path / f"half.{kind}"
+    write_picture(whole, picture(3))
+    half.write_bytes(whole.read_bytes()[:200])
+    with pytest.raises(InvalidInputError, match="cannot be read as a picture") as refused:
+        read_picture(half)
+    assert str(refused.value).count(half.name) == str(refused.value).count("repair it or leave it out") == 1
+
+
 def test_what_is_no_picture_names_all_that_could_be_one() -> None:
     with pytest.raises(InvalidInputError, match=r"JPEG 2000, TGA.*HEIC, RAW, SVG, video"):
         read_picture(b"words")

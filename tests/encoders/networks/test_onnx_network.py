@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from diptych.encoders.networks import onnx_network
@@ -64,3 +65,52 @@ def test_a_new_network_takes_the_place_of_what_was_written_for_it_before(
         Network.written_once("one", GraphBuilder, describe, 1).run("same", {"values": np.ones(2, np.float32)}).sum()
         == 2
     )
+
+
+def product(graph: GraphBuilder) -> None:
+    weights = graph.weight(np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32))
+    graph.output("product", graph.node("MatMul", graph.input("rows", np.float32, ("n", 64)), weights), ("n", 48))
+
+
+def test_a_network_is_kept_as_the_processor_has_it_and_answers_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written plainly for a processor that nobody names, and anew for another version of the runtime."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rows = np.random.default_rng(1).normal(size=(5, 64)).astype(np.float32)
+
+    def answer() -> bytes:
+        return Network.written_once("one", GraphBuilder, product, 1).run("product", {"rows": rows}).tobytes()
+
+    def files(name: str) -> list[Path]:
+        return sorted((tmp_path / "diptych" / "networks").glob(f"*/{name}"))
+
+    with monkeypatch.context() as unknown:
+        unknown.setattr(onnx_network, "_processor", lambda: "")
+        plain = answer()
+    assert len(files("network.onnx")) == 1
+    assert not files("prepared.onnx")
+    monkeypatch.setattr(onnx_network, "_processor", lambda: "this one")
+    assert answer() == plain
+    (prepared,) = files("prepared.onnx")
+    # A plain one stays for those whom it serves: a graphics card, for example.
+    assert len(files("network.onnx")) == 1
+    written = prepared.stat().st_mtime_ns
+    assert answer() == plain
+    assert prepared.stat().st_mtime_ns == written
+    monkeypatch.setattr(onnxruntime, "__version__", "another one")
+    assert answer() == plain
+    assert prepared.stat().st_mtime_ns > written
+
+
+def test_large_networks_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(onnx_network, "_MOST_PREPARED_BYTES", 1000)
+    Network.written_once("one", GraphBuilder, product, 1)
+    assert {path.name for path in tmp_path.rglob("*.onnx")} == {"network.onnx"}
+
+
+def test_processors_are_told_apart_where_the_system_tells_of_them() -> None:
+    said = onnx_network._processor()
+    assert bool(said) == Path("/proc/cpuinfo").is_file()
+    assert "processor" not in {line.partition(":")[0].strip() for line in said.splitlines()}

@@ -101,7 +101,9 @@ class Adding:
         self._waits = StageWaits()
         self.report = AddReport()
 
-    def add(self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool]) -> list[Record]:
+    def add(
+        self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool], readers: FileReaders
+    ) -> list[Record]:
         """Add records, all of them or until somebody waits to write; return those that are left then."""
         work = list(self._needing_work(records))
         left = {id(one.record): one.record for one in work}
@@ -111,12 +113,11 @@ class Adding:
             # What is not encoded goes first, in large batches.
             known, fresh = ([one for one in work if (one.status is None) == is_known] for is_known in (True, False))
             batches = chain(_batches(known), _batches(fresh))
-            with (
-                FileReaders(len(fresh)) as readers,
-                open_workers(self._scheduler, batches_at_once(), ahead=True) as workers,
-            ):
+            readers.expect(len(fresh))
+            with open_workers(self._scheduler, batches_at_once(), ahead=True) as workers:
                 encodings = self._make_encodings()
-                tasks = self._tasks(batches, encodings, workers, read_files if workers.elsewhere else readers.read)
+                read = read_files if workers.elsewhere else readers.read
+                tasks = self._tasks(batches, encodings, workers, read)
                 results = encoded(workers, tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
                     with self._waits.stage("writing"):

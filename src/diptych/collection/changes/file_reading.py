@@ -51,24 +51,30 @@ def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
 
 
 class FileReaders:
-    """Reads batch after batch of so many files; use it in ``with``.
+    """Reads batch after batch of files, by processes once it was told of many; use it in ``with``.
 
     Processes are started for the files of our own programs alone: other programs may do things in their main module
     that a new process would repeat. A process that is killed, say for want of memory, costs no file: threads go on.
     """
 
-    def __init__(self, n_files: int) -> None:
+    def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
-        if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
-            self._folder = _folder_in_memory()
-            self._pool = _started(self._folder)
+        self._has_stopped = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._stop()
+
+    def expect(self, n_files: int) -> None:
+        """Start processes if so many files are worth it, and there are none yet."""
+        if self._pool is not None or self._has_stopped:
+            return
+        if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
+            self._folder = _folder_in_memory()
+            self._pool = _started(self._folder)
 
     def read(self, requests: Sequence[FileRequest]) -> list[ReadFile]:
         """Read the facts of files, as `read_files` does."""
@@ -82,7 +88,7 @@ class FileReaders:
         return read_files(requests)
 
     def _stop(self) -> None:
-        pool, self._pool = self._pool, None
+        pool, self._pool, self._has_stopped = self._pool, None, True
         if pool is not None:
             pool.shutdown(cancel_futures=True)
         _remove(self._folder)

@@ -16,6 +16,7 @@ from diptych.collection.changes.add_report import AddProgress, AddReport, Progre
 from diptych.collection.changes.adding import Adding
 from diptych.collection.changes.describing import checked_choice, kept_facts
 from diptych.collection.changes.encoding import Encoding, KnownKeys
+from diptych.collection.changes.file_reading import FileReaders
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.collection.storage.checksums import write_json
@@ -90,17 +91,24 @@ class ItemChanges:
         """
         started, collected, stale = time.perf_counter(), Sources(self._state.root), list[Item]()
         report, left, total, wait = AddReport(skipped=collected.skipped), list[Record](), 0, None
-        while True:
-            with self._state.writing(wait=wait):
-                if wait is None:
-                    left = collected.records(sources)
-                    total, wait = len(left), math.inf
-                left = self._add_part(left, total, report, stale, progress)
-                if not left:
-                    return self._finished(report, stale, missing_in, started)
+        with FileReaders() as readers:
+            while True:
+                with self._state.writing(wait=wait):
+                    if wait is None:
+                        left = collected.records(sources)
+                        total, wait = len(left), math.inf
+                    left = self._add_part(left, total, report, stale, progress, readers)
+                    if not left:
+                        return self._finished(report, stale, missing_in, started)
 
     def _add_part(
-        self, records: list[Record], total: int, report: AddReport, stale: list[Item], progress: Progress | None
+        self,
+        records: list[Record],
+        total: int,
+        report: AddReport,
+        stale: list[Item],
+        progress: Progress | None,
+        readers: FileReaders,
     ) -> list[Record]:
         """Add records until somebody else wants to write, and return the others."""
         adding, begun, before = self._adding(), time.monotonic(), total - len(records)
@@ -112,7 +120,7 @@ class ItemChanges:
         def is_awaited() -> bool:
             return time.monotonic() - begun >= _SHORTEST_PART and self._state.place.is_awaited()
 
-        left = adding.add(records, tell, is_awaited)
+        left = adding.add(records, tell, is_awaited, readers)
         report.include(adding.report)
         stale += adding.stale
         return left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -235,10 +235,10 @@ class WordRanking:
         """Return the rows with the most of some words, best first."""
         return self._ranked(lambda n_asked: self.index.any_of(words, n_asked, captions=captions))[0]
 
-    def with_all(self, words: Sequence[str], field_names: Collection[str]) -> IntArray:
+    def with_all(self, words: Sequence[Sequence[str]], field_names: Set[str]) -> IntArray:
         """Return the rows with every one of some words, best first; none where so many have them that they say nothing.
 
-        ``field_names`` are the names of metadata.
+        Each word comes in the forms of which one is enough; ``field_names`` are the names of metadata.
         """
         rows, is_cut = self._ranked(lambda n_asked: self.index.all_of(words, n_asked, field_names))
         return rows[:0] if is_cut else rows

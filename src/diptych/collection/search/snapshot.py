@@ -192,7 +192,7 @@ class SearchSnapshot:
 
     def _named(self, by_words: WordRanking, sought: SoughtWords) -> tuple[SoughtWords, IntArray]:
         """Return what holds all the words, or else the names among them outside of captions; best first."""
-        every = by_words.with_all(sought.words, self._field_words)
+        every = by_words.with_all([*map(sought.forms, sought.words)], self._field_words)
         if sought.phrases or sought.together:
             known = self._known_of(by_words.gallery, every[:_MOST_LOOKED_AT])
             return sought, every[: len(known)][[sought.has_phrases(*one) for one in known]]

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 from diptych.collection.storage.item import Item
@@ -21,6 +22,13 @@ _WORD = re.compile(r"[^\W_]+")
 _COUNT = re.compile(r"\d{1,2}")
 _FEW_WORDS = 2
 _ARTICLES = ("a", "an", "the")
+_IRREGULAR = (
+    *("man men", "woman women", "child children", "person people", "foot feet", "tooth teeth", "mouse mice"),
+    *("goose geese", "leaf leaves", "knife knives", "wolf wolves", "shelf shelves"),
+)
+_OTHER_NUMBER = {one: other for pair in _IRREGULAR for one, other in permutations(pair.split())}
+_ENDS_IN_ES = ("s", "x", "z", "ch", "sh")
+_SHORTEST_NOUN = 3
 _FILE_NAME, _CAPTION, _LABEL, _PICTURE = "file name", "caption", "label", "text in picture"
 # What people and cameras write into files, by the names of the fields.
 _FIELDS = {"keywords": "keyword"}
@@ -34,6 +42,27 @@ def folded_words(text: str) -> list[str]:
     """
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     return _WORD.findall("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
+
+
+def other_number(word: str) -> str | None:
+    """Return the plural of an English noun, or of a plural the singular; what is too short for one has none.
+
+    >>> [other_number(word) for word in ("dog", "dogs", "boxes", "berry", "women", "glass", "x2")]
+    ['dogs', 'dog', 'box', 'berries', 'woman', 'glasses', None]
+    """
+    if word in _OTHER_NUMBER:
+        return _OTHER_NUMBER[word]
+    if len(word) < _SHORTEST_NOUN or not (word.isascii() and word.isalpha()):
+        return None
+    if word.endswith("ies") and len(word) > len("ties"):
+        return word[:-3] + "y"
+    if word.endswith("es") and word[:-2].endswith(_ENDS_IN_ES):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1] if len(word) > _SHORTEST_NOUN else None
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(_ENDS_IN_ES) else "s")
 
 
 @dataclass(frozen=True)
@@ -78,13 +107,19 @@ class SoughtWords:
         """Whether the query is likely to ask for something by its name instead of describing it."""
         return bool(self.phrases or self.telling or 0 < len(self.words) <= _FEW_WORDS)
 
+    def forms(self, word: str) -> tuple[str, ...]:
+        """Return the forms of a word of which one is enough: one dog or more, but what is quoted as it is."""
+        is_quoted = any(word in phrase.split() for phrase in self.phrases)
+        other = None if is_quoted else other_number(word)
+        return (word,) if other is None else (word, other)
+
     def places_in(self, item: Item, text: PictureText | None) -> tuple[tuple[str, ...], bool]:
         """Return in which fields an item has some of the words, and whether it has all of them."""
         found: dict[str, None] = {}
         left, phrases = set(self.words), set(self.phrases)
         for name, value in _fields(item, text):
             held = f" {' '.join(folded_words(value))} "
-            here = {word for word in self.words if _holds(held, word)}
+            here = {word for word in self.words if any(_holds(held, form) for form in self.forms(word))}
             if here:
                 found[name] = None
                 left -= here
@@ -104,11 +139,9 @@ class SoughtWords:
 
     def boxes_in(self, text: PictureText) -> tuple[PictureWord, ...]:
         """Return the words in a picture that are among those sought."""
-        return tuple(
-            word
-            for word in text.words
-            if any(_holds(f" {' '.join(folded_words(word.text))} ", one) for one in self.words)
-        )
+        sought = [form for word in self.words for form in self.forms(word)]
+        held = ((word, f" {' '.join(folded_words(word.text))} ") for word in text.words)
+        return tuple(word for word, said in held if any(_holds(said, form) for form in sought))
 
 
 def _holds(text: str, words: str) -> bool:

@@ -3,7 +3,8 @@
 Preparing these took a second of every start: a class for every message of their protocol, checks of every argument,
 and on Python 3.11 a comparison of every method with the one that it overrides. Its classes are prepared when they are
 used. In Diptych's own programs it comes without pandas, too, which PyArrow imports where it is installed, for tables
-of it, of which they make none, and without other people's encoders, functions in the database and databases elsewhere.
+of it, of which they make none, without the documentation that PyArrow writes for each of its functions, and without
+other people's encoders, functions in the database and databases elsewhere.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,7 @@ from diptych.collection.storage.layout import search_package
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
 _NO_ENCODERS = ("__init__", "base", "registry", "utils")
+_DOCUMENTATION = "pyarrow.vendored.docscrape"
 _UNUSED = tuple(
     f"lancedb.{name}" for name in ("catalog", "functions", "namespace", "remote", "remote.db", "remote.table")
 )
@@ -80,6 +83,14 @@ class _UnusedProtocol(_Unused, _Package):
     """Stands for the package of the protocol where no message is ever sent."""
 
 
+class _Documentation(ModuleType):
+    """Stands for what PyArrow reads the descriptions of options with, to write that of each of its functions."""
+
+    @staticmethod
+    def NumpyDocString(_: str) -> dict[str, list[Any]]:
+        return {"Parameters": []}
+
+
 @contextmanager
 def _stand_ins() -> Iterator[None]:
     """Let the engine be imported with the little that it takes of these modules; they are whole afterwards."""
@@ -90,7 +101,8 @@ def _stand_ins() -> Iterator[None]:
         "overrides": _Overrides,
     }
     if own_process.is_ours():
-        kinds |= {_PROTOCOL: _UnusedProtocol, **dict.fromkeys(_modules_of_encoders(), _Unused)}
+        kinds |= {_PROTOCOL: _UnusedProtocol, _DOCUMENTATION: _Documentation}
+        kinds |= dict.fromkeys(_modules_of_encoders(), _Unused)
         # The engine asks for some of these again with every search for words.
         sys.modules.update({name: _Unused(name) for name in _UNUSED if name not in sys.modules})
     added: dict[str, ModuleType] = {}
@@ -141,12 +153,40 @@ def engine_package() -> Any:
 
 
 def _first_import() -> Any:
-    pydantic = search_package("pydantic")
-    checked, settings = pydantic.validate_call, pydantic.BaseModel.model_config
+    pydantic, of_dataclasses = search_package("pydantic"), search_package("pydantic.dataclasses")
+    checked, settings, dataclass = pydantic.validate_call, pydantic.BaseModel.model_config, of_dataclasses.dataclass
     pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function
     pydantic.BaseModel.model_config = {**settings, "defer_build": True}
+    of_dataclasses.dataclass = partial(dataclass, config={"defer_build": True})
     try:
         with _stand_ins(), _Hidden("pandas") if own_process.is_ours() else nullcontext():
             return search_package("lancedb")
     finally:
         pydantic.validate_call, pydantic.BaseModel.model_config = checked, settings
+        of_dataclasses.dataclass = dataclass
+
+
+def reading_columns_once(table: Any) -> Any:
+    """Return a table that knows its columns: the engine asks for them three times a query, each time on the disk."""
+    kind: Any = type(table)
+    table.__class__ = _knowing_its_columns(kind)
+    return table
+
+
+@cache
+def _knowing_its_columns(kind: Any) -> Any:
+    class Table(kind):
+        @cached_property
+        def schema(self) -> Any:
+            return super().schema
+
+        def add_columns_missing(self, columns: Mapping[str, str]) -> None:
+            """Add columns, but for those that another process has added since the table was opened."""
+            if not columns.keys() <= {*self.schema.names}:
+                del self.schema
+                missing = {name: made for name, made in columns.items() if name not in self.schema.names}
+                if missing:
+                    self.add_columns(missing)
+                    del self.schema
+
+    return Table

@@ -218,8 +218,8 @@ class Ledger:
             new += [name for name in self._names(unit) if name not in self._files]
             # A version that was lost stays lost until its table is dropped.
             new_heads[unit] = max(newest, self._heads.get(unit, 0))
-        if self.durability == "power":
-            self._sync(new)
+        # A retriever comes seldom, and is lost where its files are torn.
+        self._sync(new if self.durability == "power" else [name for name in new if _is_in(name, "../retrievers")])
         added = {name: file_checksum(self._folder / name) for name in new}
         self._heads, self._boot, self._notes = new_heads, boot_id(), self._notes_now()
         self._files |= added

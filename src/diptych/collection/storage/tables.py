@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from diptych.collection.storage.clear_errors import check_room, engine_says, with_clear_errors
-from diptych.collection.storage.engine import engine_package
+from diptych.collection.storage.engine import engine_package, reading_columns_once
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
@@ -89,7 +89,7 @@ class Tables:
 
     def _opened(self, name: str) -> tuple[Any, int]:
         try:
-            table = self._database.open_table(name)
+            table = reading_columns_once(self._database.open_table(name))
             return table, int(table.version)
         except (ValueError, RuntimeError, OSError) as problem:
             raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
@@ -100,7 +100,7 @@ class Tables:
         if table is None:
             # A writer killed while it created the table leaves a folder without any version, which is no table.
             shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
-            table = self._open[name] = self._database.create_table(name, schema=schema)
+            table = self._open[name] = reading_columns_once(self._database.create_table(name, schema=schema))
             self.committed(name)
         return table
 

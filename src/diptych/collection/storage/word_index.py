@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -68,16 +68,25 @@ class WordIndex:
     def any_of(self, words: str, limit: int, *, captions: bool = True) -> list[WordHits]:
         """Return what holds the most of some words, in captions as well or everywhere else."""
         tables = [name for name in _TABLES if captions or name != "captions"]
-        found = (self._hits(name, [words], limit, needs_all=False) for name in tables)
+        found = (self._hits(name, [(words,)], limit, needs_all=False) for name in tables)
         return [hits for hits in found if hits is not None]
 
-    def all_of(self, words: Sequence[str], limit: int, field_names: Collection[str] = ()) -> list[WordHits]:
-        """Return what holds every one of some words; ``field_names`` are words that metadata are called by."""
+    def all_of(self, words: Sequence[Sequence[str]], limit: int, field_names: Set[str] = frozenset()) -> list[WordHits]:
+        """Return what holds every one of some words, each in one of its forms.
+
+        ``field_names`` are words that metadata are called by.
+        """
         found = (self._hits(name, words, limit, needs_all=True, field_names=field_names) for name in _TABLES)
         return [hits for hits in found if hits is not None]
 
     def _hits(
-        self, name: str, words: Sequence[str], limit: int, *, needs_all: bool, field_names: Collection[str] = ()
+        self,
+        name: str,
+        words: Sequence[Sequence[str]],
+        limit: int,
+        *,
+        needs_all: bool,
+        field_names: Set[str] = frozenset(),
     ) -> WordHits | None:
         columns, holder, key = _TABLES[name]
         table = self._table(name)
@@ -110,14 +119,14 @@ def _unprepared(table: Any, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column not in prepared]
 
 
-def _query(words: Sequence[str], columns: Sequence[str], needs_all: bool, field_names: Collection[str]) -> Any:
+def _query(words: Sequence[Sequence[str]], columns: Sequence[str], needs_all: bool, field_names: Set[str]) -> Any:
     """Return the query for rows with all of the words, each in any of the columns, or with the most of them."""
     query = search_package("lancedb.query")
     each = []
-    for word in words:
+    for forms in words:
         # Metadata are stored with their names, which nobody looks for.
-        chosen = [column for column in columns if column != "metadata" or word not in field_names]
-        matches = [_match(word, column, needs_all) for column in chosen]
+        chosen = [column for column in columns if column != "metadata" or field_names.isdisjoint(forms)]
+        matches = [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in chosen]
         each.append(matches[0] if len(matches) == 1 else _joined(query.Occur.SHOULD, matches))
     return each[0] if len(each) == 1 else _joined(query.Occur.MUST, each)
 

@@ -281,6 +281,9 @@ def _decoded_elsewhere(file: BinaryIO, name: str, finish: Finish[Result], option
         check_format(file, kind)
         most = min(MOST_SECONDS, _MOST_SECONDS_OF_A_DRAWING) if kind == "SVG" else MOST_SECONDS
         answer = decode_elsewhere(task, file, name, most, **options)
+    except InvalidInputError:
+        # It says all of this already.
+        raise
     except ValueError as error:
         raise _unreadable(name, error) from error
     return cast(Result, _unpacked_pixels(answer) if task == "pixels" else _unpacked_image(answer))

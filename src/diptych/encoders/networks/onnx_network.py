@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,8 +88,13 @@ def idle_card_note() -> str | None:
 Builder = TypeVar("Builder", bound=GraphBuilder)
 
 # Part of every name in the cache: raised when the same weights are to be written down in another way.
-_FORMAT = 2
+_FORMAT = 3
 _DIGEST_FILE = "digest"
+_PREPARED_FILE, _PREPARED_WEIGHTS = "prepared.onnx", "prepared.bin"
+# Prepared weights lie beside the others; of a large network that would be too much of a disk.
+_MOST_PREPARED_BYTES = 1 << 28
+# What the runtime chooses its ways of computing by, and with them the order in which weights lie.
+_TELLS_PROCESSORS = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
 
 
 class Network:
@@ -99,15 +105,14 @@ class Network:
 
     kept: Mapping[str, AnyArray] = MappingProxyType({})
 
-    def __init__(self, file: Path, n_threads: int | None = None) -> None:
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise MissingPackageError("running a pretrained network", "onnxruntime") from error
+    def __init__(self, file: Path, n_threads: int | None = None, *, is_prepared: bool = False) -> None:
+        onnxruntime = _runtime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
         # Threads that wait by spinning take the cores away from those that decode the next pictures.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if is_prepared:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # Errors are raised, and need not be printed as well.
         options.log_severity_level = 4
         try:
@@ -133,30 +138,34 @@ class Network:
         ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
         appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
         When one is written, what earlier versions wrote in its place goes: in former formats, and under
-        ``former_names``.
+        ``former_names``. For the processor they are written as the runtime has them in its memory, so that it starts
+        sooner, and processes share what they have mapped.
         """
 
         def write(folder: Path) -> None:
             with builder(folder) as graph:
                 describe(graph)
 
-        target = cache_folder() / "networks" / _key(_FORMAT, name)
+        processor = "" if uses_card() else _processor()
+        target = cache_folder() / "networks" / _key(_FORMAT, name, processor)
         if _is_whole(target):
             return cls._opened(target, n_threads)
         try:
             shutil.rmtree(target, ignore_errors=True)
-            _write_network(target, write)
+            _write_network(target, write, prepares=bool(processor))
         except OSError as error:
             warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 write(Path(folder))
                 return cls._opened(Path(folder), n_threads)
-        _remove_former(target, (name, *former_names))
+        _remove_former(target, name, former_names, processor)
         return cls._opened(target, n_threads)
 
     @classmethod
     def _opened(cls, folder: Path, n_threads: int | None) -> Network:
-        network = cls(folder / NETWORK_FILE, n_threads)
+        prepared = folder / _PREPARED_FILE
+        is_prepared = prepared.is_file()
+        network = cls(prepared if is_prepared else folder / NETWORK_FILE, n_threads, is_prepared=is_prepared)
         network.kept = {file.stem: np.load(file, mmap_mode="r") for file in _kept_files(folder)}
         return network
 
@@ -194,15 +203,33 @@ def _clear_error(error: Exception, what: str, fix: str) -> DiptychError:
     return ModelFileError(f"{what} ({said}); {fix}")
 
 
-def _key(format: int, name: str) -> str:
-    return hashlib.sha256(f"{format}\0{name}".encode()).hexdigest()[:32]
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingPackageError("running a pretrained network", "onnxruntime") from error
+    return onnxruntime
 
 
-def _remove_former(target: Path, names: Sequence[str]) -> None:
+@lru_cache(maxsize=1)
+def _processor() -> str:
+    """Return what tells this kind of processor from others, nothing where the system does not say."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(sorted({line for line in lines if line.partition(":")[0].strip() in _TELLS_PROCESSORS}))
+    return ""
+
+
+def _key(format: int, name: str, processor: str = "") -> str:
+    return hashlib.sha256("\0".join([str(format), name, *filter(None, [processor])]).encode()).hexdigest()[:32]
+
+
+def _remove_former(target: Path, name: str, former_names: Sequence[str], processor: str) -> None:
     """Remove what lies beside a new network and was written in its place before; nothing else has such a name."""
-    former = {_key(format, name) for name in names for format in range(1, _FORMAT + 1)} - {target.name}
-    for key in former:
-        shutil.rmtree(target.parent / key, ignore_errors=True)
+    formats = {name: range(1, _FORMAT), **dict.fromkeys(former_names, range(1, _FORMAT + 1))}
+    for former, of_name in formats.items():
+        for key in {_key(format, former, kind) for format in of_name for kind in ("", processor)}:
+            shutil.rmtree(target.parent / key, ignore_errors=True)
 
 
 def _is_whole(folder: Path) -> bool:
@@ -213,18 +240,25 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _digest(folder: Path) -> str:
-    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE, *_kept_files(folder)))
+    if (folder / _PREPARED_FILE).is_file():
+        # Another version may lay out the weights in another way.
+        names, made_by = (_PREPARED_FILE, _PREPARED_WEIGHTS), f"{_runtime().__version__} "
+    else:
+        names, made_by = (NETWORK_FILE, WEIGHTS_FILE), ""
+    return made_by + digest_of_files((*(folder / name for name in names), *_kept_files(folder)))
 
 
 def _kept_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.npy"))
 
 
-def _write_network(target: Path, write: Callable[[Path], None]) -> None:
+def _write_network(target: Path, write: Callable[[Path], None], *, prepares: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent, suffix=".part"))
     try:
         write(draft)
+        if prepares and (draft / WEIGHTS_FILE).stat().st_size <= _MOST_PREPARED_BYTES:
+            _prepare(draft)
         (draft / _DIGEST_FILE).write_text(_digest(draft), encoding="ascii")
         draft.rename(target)
     except OSError:
@@ -233,3 +267,23 @@ def _write_network(target: Path, write: Callable[[Path], None]) -> None:
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _prepare(folder: Path) -> None:
+    """Write a network as the runtime has it in its memory in the place of what it was made from."""
+    onnxruntime = _runtime()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(folder / _PREPARED_FILE)
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", _PREPARED_WEIGHTS)
+    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
+    try:
+        onnxruntime.InferenceSession(str(folder / NETWORK_FILE), options, providers=[_PROCESSOR])
+    except Exception:
+        # As above, of no common type; the network as it was written does the same.
+        (folder / _PREPARED_FILE).unlink(missing_ok=True)
+        (folder / _PREPARED_WEIGHTS).unlink(missing_ok=True)
+        return
+    (folder / _PREPARED_WEIGHTS).touch()
+    for name in (NETWORK_FILE, WEIGHTS_FILE):
+        (folder / name).unlink()
