@@ -150,10 +150,8 @@ def test_a_first_hour(visit: Callable, beginner, tmp_path: Path, kind: type[Mous
     # Those of the other hour as well, where that was before and here.
     _search_and_filter(page, hand, of_july=len([*beginner.pictures.glob("*2019-07-14.jpg")]))
     _add(page, hand, _photograph(tmp_path / f"by {kind.__name__}.jpg", "2021-05-01", "orange"))
-    # That a mouse can start these and take them back is tested with what they tell.
-    if kind is Keyboard:
-        _train_and_go_back(page, hand)
-        _learn_and_go_back(page, hand, beginner.pictures / ".diptych")
+    _train_and_go_back(page, hand)
+    _learn_and_go_back(page, hand, beginner.pictures / ".diptych")
     hand.press(page.get_by_role("link", name="Log"))
     with page.expect_download() as download:
         hand.press(page.get_by_role("button", name="Export clicks as CSV"))
@@ -197,7 +195,7 @@ def _add(page: Page, hand: Mouse, file: Path) -> None:
 def _train_and_go_back(page: Page, hand: Mouse) -> None:
     hand.press(page.get_by_role("link", name="Jobs"))
     hand.press(page.get_by_role("button", name="Start: Train on the captions"))
-    expect(page.locator(".job.done, .job.failed").first).to_contain_text("is in use now", timeout=LONG)
+    expect(page.locator(".job").first).to_contain_text("is in use now", timeout=LONG)
     hand.press(page.get_by_role("link", name="Compare"))
     hand.press(page.get_by_role("button", name="Go back to by luck"))
     hand.press(page.get_by_role("button", name="Go back", exact=True))
@@ -256,7 +254,9 @@ def _learn(page: Page, hand: Mouse, places: dict[str, str]) -> None:
     hand.press(page.get_by_role("link", name="Log"))
     hand.press(page.get_by_role("button", name="Learn now"))
     expect(page.get_by_role("button", name="Roll back to by luck")).to_be_visible(timeout=LONG)
-    step = page.get_by_role("article").filter(has=page.get_by_role("heading", name="by luck → learned from clicks"))
+    # The newest comes first; the other hour may have learned before.
+    steps = page.get_by_role("article").filter(has=page.get_by_role("heading", name="by luck → learned from clicks"))
+    step = steps.first
     expect(step).to_contain_text("Later searches are answered better, by more than luck.")
     expect(step).to_contain_text(re.compile(r"DCG \d\.\d+ → \d\.\d+ on later searches for \d+ queries"))
     hand.press(step.get_by_text("All numbers"))
@@ -269,7 +269,7 @@ def _learn(page: Page, hand: Mouse, places: dict[str, str]) -> None:
     )
     before, after = right.sum(axis=0)
     assert after > before
-    expect(page.get_by_label("Search model one")).to_contain_text("learned from clicks (in use)")
+    expect(page.get_by_label("Search model one")).to_contain_text(re.compile(r"learned from clicks( 2)? \(in use\)"))
 
 
 def _strips(row: Locator) -> tuple[str, list[str], list[str]]:

@@ -360,6 +360,47 @@ def test_a_search_is_kept_and_shared(visit: Callable) -> None:
         expect(panel.get_by_role("link", name=name)).to_have_count(0)
 
 
+def test_the_least_probability_of_a_search_is_shown_kept_and_taken_along(visit: Callable) -> None:
+    page = visit("/?q=a+fish&words=similarity").page
+    expect(page.locator(".tile").nth(20)).to_be_attached()
+    shares = page.evaluate(
+        """() => fetch("/v1/collections/scenes/search?q=a+fish&mode=similarity&limit=30")
+          .then((answer) => answer.json())
+          .then(({ answers }) => answers.map(({ probability }) => probability))"""
+    )
+    least, likely = shares[2], sum(share >= shares[2] for share in shares)
+    page.goto(f"{page.url}&least={least}")
+    expect(page.locator(".tile")).to_have_count(likely)
+    active = page.get_by_role("list", name="Active filters")
+    expect(active).to_contain_text("likely")
+    share = page.get_by_role("button", name="Share")
+    share.click()
+    page.get_by_role("button", name="Save search …").click()
+    page.get_by_role("textbox", name="Name").fill("Surely a fish")
+    page.get_by_role("button", name="Save", exact=True).click()
+    share.click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download pictures (zip)").click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert sum(name.endswith(".png") for name in archive.namelist()) == likely
+    active.get_by_role("button", name="Remove the least probability").click()
+    expect(page.locator(".tile").nth(20)).to_be_attached()
+    panel = page.get_by_role("complementary", name="Filters")
+    panel.get_by_role("link", name="Surely a fish").click()
+    expect(page.locator(".tile")).to_have_count(likely)
+    expect(active).to_contain_text("likely")
+    panel.get_by_role("button", name="Delete Surely a fish").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(panel.get_by_role("link", name="Surely a fish")).to_have_count(0)
+
+
+def test_nothing_above_the_least_probability_says_so(visit: Callable) -> None:
+    page = visit("/?q=a+fish&words=similarity&least=1").page
+    page.get_by_role("button", name="Show the nearest").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    assert "least=" not in page.url
+
+
 def test_what_can_only_be_read_offers_no_changes(visit: Callable) -> None:
     page = visit("/?q=a+fish", signed_in=False).page
     expect(page.locator(".tile").first).to_be_visible()

@@ -65,9 +65,9 @@ def test_from_search_to_click_to_triads(running_service: Callable[..., Any]) -> 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
 @pytest.mark.parametrize("what", [{}, {"events": True}, {"impressions": True}])
 def test_an_empty_log_exports_an_empty_table(
-    running_service: Callable[..., Any], format: str, what: dict[str, bool]
+    shared_service: Callable[..., Any], format: str, what: dict[str, bool]
 ) -> None:
-    service = running_service()
+    service = shared_service()
     answer = httpx.get(f"{service.url}{SCENES}/clicks", params={"format": format, **what}, headers=service.headers)
     assert answer.status_code == 200
     assert int(answer.headers["content-length"]) == len(answer.content)

@@ -110,7 +110,10 @@ def test_a_picture_whose_file_was_replaced_is_not_explained_by_the_new_one(servi
         ({"query": None, "terms": [{"upload": "0" * 32}]}, 404, None),
     ],
 )
-def test_what_cannot_be_explained_is_a_problem(service: Any, change: dict[str, Any], status: int, kind: Any) -> None:
+def test_what_cannot_be_explained_is_a_problem(
+    shared_service: Callable[..., Any], change: dict[str, Any], status: int, kind: Any
+) -> None:
+    service = shared_service()
     item = search(service, query="a red car")["answers"][0]["id"]
     answer = ask(service, **{"query": "a red car", "item": item, **change})
     assert answer.status_code == status, answer.text

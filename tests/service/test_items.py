@@ -187,8 +187,8 @@ def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: P
     ],
     ids=["nothing", "svg", "pdf", "cut-off", "many-pixels", "many-bytes"],
 )
-def test_what_is_no_picture_is_refused(running_service: Start, content: bytes, expected: tuple[int, str]) -> None:
-    service = running_service(limits={"upload_pixels": 100_000, "upload_bytes": 60_000})
+def test_what_is_no_picture_is_refused(shared_service: Start, content: bytes, expected: tuple[int, str]) -> None:
+    service = shared_service(limits={"upload_pixels": 100_000, "upload_bytes": 60_000})
     with httpx.Client(base_url=service.url, headers=service.headers) as client:
         for address in (ITEMS, "/v1/uploads", "/v1/collections/scenes/search/picture"):
             assert problem(client.post(address, files={"picture": ("p.png", content)})) == expected
@@ -210,8 +210,11 @@ def test_what_is_no_picture_is_refused(running_service: Start, content: bytes, e
         ({"content": b"--x", "headers": {"Content-Type": "multipart/form-data"}}, (400, "malformed-form")),
     ],
 )
-def test_broken_forms_are_refused(client: httpx.Client, form: dict[str, Any], expected: tuple[int, str]) -> None:
-    assert problem(client.post(ITEMS, **form)) == expected
+def test_broken_forms_are_refused(shared_service: Start, form: dict[str, Any], expected: tuple[int, str]) -> None:
+    service = shared_service()
+    with httpx.Client(base_url=service.url, headers=service.headers) as client:
+        assert problem(client.post(ITEMS, **form)) == expected
+        assert client.get("/v1/collections/scenes").json()["items"] == 60
 
 
 def test_every_kind_of_picture_is_taken(client: httpx.Client) -> None:

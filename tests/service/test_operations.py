@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from PIL import Image
+from starlette.requests import ClientDisconnect
 
 from diptych.service.problems import Problem
 from diptych.service.security.limits import ConcurrencyLimit
@@ -175,3 +180,77 @@ def test_a_full_line_has_room_for_others() -> None:
     served, refused = asyncio.run(main())
     assert sorted(served) == ["crowd"] * 3 + ["other"]
     assert refused == ["crowd busy"] * 2
+
+
+@contextmanager
+def taken(service: Any, limit: ConcurrencyLimit) -> Iterator[None]:
+    """Hold a place, as a request that takes long does."""
+    loop, held = service.server.servers[0].get_loop(), AsyncExitStack()
+    asyncio.run_coroutine_threadsafe(held.enter_async_context(limit.slot("somebody")), loop).result()
+    yield
+    asyncio.run_coroutine_threadsafe(held.aclose(), loop).result()
+
+
+def sent(service: Any, path: str) -> socket.socket:
+    """Send a picture, and return the connection on which the answer will come."""
+    picture = io.BytesIO()
+    Image.new("RGB", (40, 30), "red").save(picture, "PNG")
+    request = httpx.Request("POST", service.url + path, headers=service.headers, files={"picture": picture.getvalue()})
+    lines = (f"{name}: {value}\r\n" for name, value in request.headers.items())
+    address = urlsplit(service.url)
+    connection = socket.create_connection((str(address.hostname), address.port), timeout=60)
+    connection.sendall(f"POST {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + request.read())
+    return connection
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("through", ["one service", "another service"])
+@pytest.mark.parametrize("resource", ["uploads", "collections/scenes/search/picture", "collections/scenes/items"])
+def test_whoever_has_left_keeps_no_place_in_line(running_service: Start, resource: str, through: str) -> None:
+    service = running_service()
+    asked = running_service(writer_address=service.url) if through == "another service" else service
+    # Everything but writing is answered where it is asked.
+    answering = service if resource.endswith("items") else asked
+    limit = answering.context.decoding_limit = ConcurrencyLimit(1, max_waiting=2)
+    with taken(answering, limit):
+        waiting = [sent(asked, f"/v1/{resource}") for _ in "12"]
+        wait_until(lambda: limit.waiting == 2)
+        with sent(asked, f"/v1/{resource}") as refused:
+            assert refused.makefile("rb").readline().split()[1] == b"503"
+        for connection in waiting:
+            connection.close()
+        wait_until(lambda: limit.waiting == 0)
+        later = sent(asked, f"/v1/{resource}")
+        wait_until(lambda: limit.waiting == 1)
+    with later:
+        assert later.makefile("rb").readline().split()[1] in (b"200", b"201")
+    assert limit.waiting == 0
+
+
+def test_a_client_that_leaves_its_line_leaves_the_others_in_theirs() -> None:
+    async def main() -> tuple[list[str], int]:
+        limit, served, gone = ConcurrencyLimit(1), list[str](), asyncio.Event()
+
+        async def leaves() -> dict[str, str]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def search(client: str) -> None:
+            async with limit.slot(client, leaves if client == "leaver" else None):
+                await asyncio.sleep(0.01)
+                served.append(client)
+
+        tasks = [asyncio.create_task(search(client)) for client in ("first", "leaver", "other", "leaver", "other")]
+        await asyncio.sleep(0)
+        gone.set()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(5), limit.slot():
+            return served, sum(isinstance(outcome, ClientDisconnect) for outcome in outcomes)
+
+    assert asyncio.run(main()) == (["first", "other", "other"], 2)

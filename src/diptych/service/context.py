@@ -144,13 +144,13 @@ Visitor = Annotated[str | None, Depends(request_visitor)]
 
 async def search_slot(request: Request, context: Context) -> AsyncIterator[None]:
     """Hold one of the few places in which searches compute."""
-    async with context.search_limit.slot(client_network(request.scope)):
+    async with context.search_limit.slot(client_network(request.scope), request.receive):
         yield
 
 
 async def decoding_slot(request: Request, context: Context) -> AsyncIterator[None]:
     """Hold one of the few places in which pictures are decoded; searches do not wait behind them."""
-    async with context.decoding_limit.slot(client_network(request.scope)):
+    async with context.decoding_limit.slot(client_network(request.scope), request.receive):
         yield
 
 

@@ -51,6 +51,8 @@ class ExportParameters(Document):
     """How words are compared, as in a search."""
     retriever: str | None = Field(default=None, min_length=1, max_length=200)
     """The name of a search model; by default the active one."""
+    min_probability: float | None = Field(default=None, ge=0, le=1)
+    """Which answers are good, as in a search; by default the search model says."""
     limit: int = Field(default=200, ge=1, le=10_000)
     """How many answers at most."""
     keep_metadata: bool | None = None
@@ -114,6 +116,7 @@ def _chosen(
             target=how.target,
             hybrid=HYBRID_OF_MODE[how.mode],
             retriever=how.retriever,
+            min_probability=how.min_probability,
         )
         good = [one.item for one in found if one.probability >= found.cutoff or one.has_words]
         narrowed = f", only {told}" if told else ""

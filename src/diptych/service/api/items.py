@@ -222,7 +222,7 @@ async def add_item(
         added = hosted.writes.add(record)
     else:
         # Only while it is decoded: whoever waits for a commit keeps nobody from it.
-        async with context.decoding_limit.slot(client_network(request.scope)):
+        async with context.decoding_limit.slot(client_network(request.scope), request.receive):
             path = await run_in_threadpool(_stored, context, hosted, picture)
         added = hosted.writes.add(replace(record, path=path))
         # Whatever becomes of the request: when it is known whether the picture was added.

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from diptych.service.operations.logging import REQUEST_ID, ROUTE_HEADER
 from diptych.service.problems import HttpMiddleware, Problem
+from diptych.service.security.limits import client_leaves
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # What changes nothing, or only what every process may write: the log of clicks, uploads, the browser's own cookie.
@@ -65,15 +66,18 @@ class WriterProxyMiddleware(HttpMiddleware):
         has_body = b"transfer-encoding" in sent or sent.get(b"content-length", b"0") != b"0"
         path = scope["raw_path"] + (b"?" + query if query else b"")
         writer = self._address or httpx.URL("http://writer")
+        is_read = asyncio.Event()
         request = self._client.build_request(
             scope["method"],
             writer.copy_with(raw_path=path),
             # Another service has another name.
             headers=[(name, value) for name, value in _headers(scope) if self._address is None or name != b"host"],
-            content=_body(receive) if has_body else None,
+            content=_body(receive, is_read) if has_body else None,
         )
+        if not has_body:
+            is_read.set()
         try:
-            answer = await self._client.send(request, stream=True)
+            answer = await self._sent(request, receive, is_read)
         except asyncio.CancelledError:
             # The server ends and has lost its patience with this request; it would call that an error of its own.
             raise _writer_unavailable("look whether it was written before trying again") from None
@@ -86,6 +90,23 @@ class WriterProxyMiddleware(HttpMiddleware):
             await send({"type": "http.response.body", "body": b""})
         finally:
             await answer.aclose()
+
+    async def _sent(self, request: httpx.Request, receive: Receive, is_read: asyncio.Event) -> httpx.Response:
+        """Return the answer of the writer, which hears of it when the client leaves before."""
+
+        async def leaving() -> None:
+            await is_read.wait()
+            await client_leaves(receive)
+
+        sending, left = asyncio.ensure_future(self._client.send(request, stream=True)), asyncio.ensure_future(leaving())
+        try:
+            await asyncio.wait((sending, left), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise ClientDisconnect
+            return await sending
+        finally:
+            sending.cancel()
+            left.cancel()
 
 
 def is_for_writer(method: str, path: str) -> bool:
@@ -113,13 +134,14 @@ def _headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def _body(receive: Receive) -> AsyncIterator[bytes]:
+async def _body(receive: Receive, is_read: asyncio.Event) -> AsyncIterator[bytes]:
     message: dict[str, Any] = {"more_body": True}
     while message.get("more_body", False):
         message = dict(await receive())
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         yield message.get("body", b"")
+    is_read.set()
 
 
 def _writer_unavailable(what_to_do: str) -> Problem:

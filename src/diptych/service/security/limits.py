@@ -88,6 +88,19 @@ async def drain(receive: Receive) -> None:
                 message = await receive()
 
 
+async def client_leaves(receive: Receive) -> None:
+    """Wait until a client whose request has been read breaks the connection off."""
+    try:
+        # The end of a request without a body may come before.
+        for _ in range(2):
+            if (await receive())["type"] == "http.disconnect":
+                return
+    except ClientDisconnect:
+        return
+    # A server that says the same again and again says nothing.
+    await asyncio.Event().wait()
+
+
 def _too_large(most: int) -> Problem:
     detail = f"The body is larger than {most:,} bytes, the most that is taken here."
     return Problem(413, "too-large", detail, headers={"Connection": "close"})
@@ -195,7 +208,7 @@ class ConcurrencyLimit:
 
     More of them at once than there are cores only fight for the cores and hold memory meanwhile. Each client has a line
     of its own, and lines take turns, so that whoever asks for much waits for itself. Where no more may wait, a client
-    takes the place of the last one in the longest line, unless that is its own.
+    takes the place of the last one in the longest line, unless that is its own. Whoever has left keeps no place.
     """
 
     def __init__(self, at_once: int, max_waiting: int = 1_000) -> None:
@@ -205,23 +218,35 @@ class ConcurrencyLimit:
         self.waiting = 0
 
     @asynccontextmanager
-    async def slot(self, client: str = "") -> AsyncIterator[None]:
-        """Wait until a request of a client may run, and count as one that runs."""
+    async def slot(self, client: str = "", receive: Receive | None = None) -> AsyncIterator[None]:
+        """Wait until a request of a client may run, and count as one that runs.
+
+        ``receive`` says when the client leaves; its body must have been read before.
+        """
         if self.waiting >= self._max_waiting:
             self._make_room(client)
         if self._free:
             self._free -= 1
         else:
-            await self._turn(client)
+            await self._turn(client, receive)
         try:
             yield
         finally:
             self._give_back()
 
-    async def _turn(self, client: str) -> None:
+    async def _turn(self, client: str, receive: Receive | None) -> None:
         turn = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(client, deque()).append(turn)
+        line = self._lines.setdefault(client, deque())
+        line.append(turn)
         self.waiting += 1
+        leaving = None if receive is None else asyncio.create_task(client_leaves(receive))
+
+        def leave(_: asyncio.Task[None]) -> None:
+            if not turn.done():
+                turn.set_exception(ClientDisconnect())
+
+        if leaving is not None:
+            leaving.add_done_callback(leave)
         try:
             await turn
         except asyncio.CancelledError:
@@ -231,6 +256,12 @@ class ConcurrencyLimit:
             raise
         finally:
             self.waiting -= 1
+            if leaving is not None:
+                leaving.cancel()
+            if turn in line:
+                line.remove(turn)
+                if not line:
+                    del self._lines[client]
 
     def _give_back(self) -> None:
         while self._lines:
@@ -238,6 +269,7 @@ class ConcurrencyLimit:
             turn = line.popleft()
             if line:
                 self._lines[client] = line
+            # It may have left in the same moment.
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -31,6 +31,11 @@ export const MODES = { auto: "Automatic", similarity: "By meaning", words: "By w
 // Links of before said "1" where they meant both.
 const readMode = (name) => (name === "1" ? "both" : Object.hasOwn(MODES, name ?? "") ? name : "auto");
 
+function readLeast(text) {
+  const share = Number(text || NaN);
+  return share > 0 && share <= 1 ? share : null;
+}
+
 export function readState(params) {
   return {
     collection: params.get("c"),
@@ -40,6 +45,7 @@ export function readState(params) {
     filters: params.getAll("f"),
     mode: readMode(params.get("words")),
     retriever: params.get("by"),
+    least: readLeast(params.get("least")),
     at: params.get("at"),
     album: albumOf(params.getAll("f")),
   };
@@ -54,6 +60,7 @@ export function writeState(state) {
   for (const filter of state.filters) params.append("f", filter);
   if (state.mode !== "auto") params.set("words", state.mode === "both" ? "1" : state.mode);
   if (state.retriever) params.set("by", state.retriever);
+  if (state.least) params.set("least", state.least);
   if (state.at) params.set("at", state.at);
   return params;
 }
@@ -88,6 +95,7 @@ export function requestOf(state, more = {}) {
     filter: joinFilters(state.filters),
     mode: state.mode !== "auto" && readTerms(state.words).some((term) => term.text) ? state.mode : undefined,
     retriever: state.retriever ?? undefined,
+    min_probability: state.least ?? undefined,
     as_of: state.at ?? undefined,
     ...more,
   };

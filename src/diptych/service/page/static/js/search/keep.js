@@ -90,7 +90,8 @@ export class Kept {
       this.element.replaceChildren(
         ...this.section("Albums", "albums", albums.map(({ title, items }) => ({ name: title, count: items.length, state: { filters: [albumFilter(title)] } }))),
         ...this.section("Saved searches", "saved-searches", searches.map((search) => ({ name: search.name, state: {
-          words: search.query, filters: search.filter ? [search.filter] : [], target: search.target, mode: search.mode, retriever: search.retriever } }))));
+          words: search.query, filters: search.filter ? [search.filter] : [], target: search.target, mode: search.mode, retriever: search.retriever,
+          least: search.min_probability } }))));
     } catch (error) {
       if (!isAbort(error)) this.element.replaceChildren();
     }

@@ -71,7 +71,7 @@ export class ShareMenu {
     const entries = [
       act("Copy link to this search", copyLink),
       !isReadOnly() && !own && (words || filter) && act("Save search …", () => saveSearch(this.collection, {
-        query: words, filter, target: state.target, mode: state.mode, retriever: state.retriever ?? undefined })),
+        query: words, filter, target: state.target, mode: state.mode, retriever: state.retriever ?? undefined, min_probability: state.least ?? undefined })),
       !isReadOnly() && answers.length > 0 && act("Add results to album …", () => chooseAlbums(this.collection, [...new Set(this.good(answers).map(({ id }) => id))], "these results")),
       !state.at && !own && answers.length > 0 && this.download("zip", "Download pictures (zip)", words, filter, state),
       !state.at && !own && answers.length > 0 && this.download("gallery", "Download as web gallery (zip)", words, filter, state),
@@ -88,7 +88,8 @@ export class ShareMenu {
 
   download(kind, label, words, filter, state) {
     const album = state.album && !words ? state.album : undefined;
-    const asked = { kind, q: words || undefined, filter: album ? undefined : filter, album, target: state.target, mode: state.mode, retriever: state.retriever, limit: MOST };
+    const asked = { kind, q: words || undefined, filter: album ? undefined : filter, album, target: state.target, mode: state.mode, retriever: state.retriever,
+      min_probability: words && state.least ? state.least : undefined, limit: MOST };
     return h("li", {}, h("a", { class: "button quiet", href: address(this.collection, "export") + query(asked), download: "", onclick: () => this.menu.hidePopover() }, label));
   }
 }

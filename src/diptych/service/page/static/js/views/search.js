@@ -2,7 +2,7 @@
 
 import { address, ask, isAbort, isReadOnly, query, session } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
-import { count, duration, time } from "../parts/format.js";
+import { count, duration, percent, time } from "../parts/format.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
 import { isAsking, joinFilters, MODES, readState, requestOf, whatIsAsked, writeState } from "../parts/search-state.js";
@@ -110,7 +110,7 @@ class SearchView {
   }
 
   show() {
-    const { words, chips, target, mode, filters } = this.state;
+    const { words, chips, target, mode, filters, least } = this.state;
     this.box.show(words, chips);
     this.targets.querySelector(`[value=${target}]`).checked = true;
     this.mode.value = mode;
@@ -118,8 +118,10 @@ class SearchView {
     this.showMoment();
     this.facets.show(filters);
     this.overview.show(filters);
-    this.active.replaceChildren(...filters.map((filter) => h("li", {}, h("span", {}, filter),
-      iconButton("close", `Remove the filter ${filter}`, { onclick: () => this.change({ filters: filters.filter((other) => other !== filter) }) }))));
+    const active = filters.map((filter) => ({ label: filter, name: `the filter ${filter}`, rest: { filters: filters.filter((other) => other !== filter) } }));
+    if (least && isAsking(this.state)) active.push({ label: `at least ${percent(least)} likely`, name: "the least probability", rest: { least: null } });
+    this.active.replaceChildren(...active.map(({ label, name, rest }) => h("li", {}, h("span", {}, label),
+      iconButton("close", `Remove ${name}`, { onclick: () => this.change(rest) }))));
   }
 
   // Whoever looks at the past sees it all the time.
@@ -218,6 +220,7 @@ class SearchView {
   remarks(page, state) {
     if (page.browsing && !page.total) return [state.filters.length ? this.nothingLeft() : this.nothingHere()];
     if (page.browsing) return [];
+    if (!page.answers.length && state.least) return [this.nothingLikely(state)];
     if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : this.nothingFound(state)];
     const notes = page.notes.map((note) => h("p", { class: "note" }, note));
     return page.no_good_match ? [...notes, this.noGoodMatch(state)] : notes;
@@ -236,6 +239,11 @@ class SearchView {
     const [missing, other] = state.target === "texts" ? ["no texts to search; add captions to its items", "images"] : ["no pictures to search", "texts"];
     return notice("Nothing found", `This collection has ${missing}.`,
       h("button", { type: "button", class: "primary", onclick: () => this.change({ target: other }) }, other === "texts" ? "Search texts" : "Search pictures"));
+  }
+
+  nothingLikely(state) {
+    return notice("No good match", `Nothing here is at least ${percent(state.least)} likely to be what you mean.`,
+      h("button", { type: "button", class: "primary", onclick: () => this.change({ least: null }) }, "Show the nearest"));
   }
 
   nothingLeft() {
