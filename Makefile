@@ -97,7 +97,8 @@ fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service,
 
 # MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
 load: $(VENV)/.ready-bench ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
-	@$(BIN)/python benchmarks/mixed_load.py --minutes $(or $(MINUTES),10) --to $(WORK)/load
+	@$(BIN)/python benchmarks/mixed_load.py --minutes $(or $(MINUTES),10) --to $(WORK)/load || failed=1; \
+		$(BIN)/python reliability/page.py; exit $${failed:-0}
 
 lock: $(WORK)/tools/.ready ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
 	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt

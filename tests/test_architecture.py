@@ -371,6 +371,11 @@ def test_whoever_opens_a_collection_does_not_wait_for_clients_of_remote_services
         "assert issubclass(engine.namespace.TableNotFoundError, lance_namespace.LanceNamespaceError)\n"
         "assert issubclass(lance_namespace.LanceNamespace, object)\n"
         "assert overrides.__file__ and pydantic.validate_call.__module__.startswith('pydantic.')\n"
+        "assert pydantic.dataclasses.dataclass.__module__ == 'pydantic.dataclasses'\n"
+        "query = engine.query.MatchQuery('dog', 'caption')\n"
+        "assert query.boost == 1.0 and query.operator.value == 'OR'\n"
+        "import pyarrow.compute\n"
+        "assert 'value_set' in pyarrow.compute.is_in.__doc__\n"
     )
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert "lancedb" in loaded

@@ -24,7 +24,7 @@ def test_codes_replace_vectors_and_are_scored_again(run: Run, world: World) -> N
     assert "leave rerank out" in str(refused.exception or refused.output) + refused.stderr
     assert run("train", "--method", "cvh", "--param", "n_bits=24", "--force").exit_code == 0
     shown = " ".join(run("status").stdout.split())
-    assert "points codes of 24 bits, 3 B each" in shown
+    assert "kept of each codes of 24 bits, 3 B;" in shown
     orders = {}
     for words in ((), ("--rerank", "60"), ("--rerank", "60", "--rerank-by", "features")):
         result = run("search", "a red car", "--all", "-k", "60", "--format", "json", *words)

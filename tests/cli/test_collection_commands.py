@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -162,7 +163,8 @@ def test_status(run: Run, world: World) -> None:
     state = json.loads(run("status", "--json").stdout)
     assert (state["pictures"], state["captions"], state["retriever"], state["stale"]) == (60, 300, "cheap", False)
     shown = run("status").stdout
-    assert "cheap" in shown
+    assert re.search(r"^search model +cheap ", shown, re.MULTILINE)
+    assert "retriever" not in shown
     assert str(world.pictures) in shown
     assert "last skipped" not in shown
     Path("broken.jpg").write_bytes(b"nothing")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from PIL import Image
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.encoders import read_picture
-from diptych.errors import DiptychError, InvalidInputError
+from diptych.errors import DiptychError, InvalidInputError, MissingPackageError
 from diptych.retriever import MTEBModel, retriever_of_mteb
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
@@ -105,6 +108,59 @@ def test_a_retriever_of_ours_answers_to_their_methods() -> None:
     assert np.asarray(model.similarity(fused, texts)).argmax(axis=1).tolist() == [0, 1, 2]
     with pytest.raises(InvalidInputError, match="nothing to encode"):
         model.encode([])
+
+
+def test_texts_that_are_queries_are_read_as_searches_read_them() -> None:
+    model = MTEBModel(Retriever.ready_made("light"))
+    as_query, as_text = (
+        model.encode([{"text": ["a photo of a dog"]}], prompt_type=kind) for kind in (PromptType.QUERY, None)
+    )
+    searched = model.retriever.texts_to_points(model.retriever.query_features(["a photo of a dog"]))
+    np.testing.assert_array_equal(as_query, searched)
+    np.testing.assert_array_equal(as_text, model.retriever.encode_texts(["a photo of a dog"]))
+    assert not np.array_equal(as_query, as_text)
+
+
+class PromptType(Enum):
+    """As the library's own."""
+
+    QUERY = "query"
+
+
+def test_without_the_library_what_describes_a_model_to_it_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mteb.models.model_meta", None)
+    with pytest.raises(MissingPackageError, match="pip install mteb"):
+        _ = MTEBModel(retriever_of_mteb(ListModel())).mteb_model_meta
+
+
+def test_tasks_of_the_library_run_with_our_retrievers() -> None:
+    """Where it is installed, which nothing of ours asks for: it brings PyTorch and many packages."""
+    mteb, datasets = pytest.importorskip("mteb"), pytest.importorskip("datasets")
+    retrieval, described = (import_module(f"mteb.abstasks.{name}") for name in ("retrieval", "task_metadata"))
+    texts = [{"id": text, "text": text} for text in TEXTS]
+    pictures = [{"id": f"{text}.png", "image": picture} for text, picture in zip(TEXTS, PICTURES, strict=True)]
+
+    class Colours(retrieval.AbsTaskRetrieval):
+        metadata = described.TaskMetadata(
+            name="Colours",
+            description="Pictures of one colour by its name.",
+            dataset={"path": "none", "revision": "1"},
+            type="Any2AnyRetrieval",
+            category="t2i",
+            modalities=["text", "image"],
+            eval_langs=["eng-Latn"],
+            main_score="recall_at_1",
+        )
+
+        def load_data(self, *given: Any, **named: Any) -> None:
+            asked = {"relevant_docs": {text: {f"{text}.png": 1} for text in TEXTS}, "top_ranked": None}
+            sides = {"queries": datasets.Dataset.from_list(texts), "corpus": datasets.Dataset.from_list(pictures)}
+            self.dataset, self.data_loaded = {"default": {"test": {**sides, **asked}}}, True
+
+    model = MTEBModel(retriever_of_mteb(ListModel(), name="colours"))
+    found = mteb.evaluate(model, [Colours()], cache=None)
+    assert found.model_name == "diptych/colours"
+    assert found.task_results[0].scores["test"][0]["recall_at_1"] == 1
 
 
 def batches_of(texts: list[str]) -> list[dict[str, list[str]]]:

@@ -8,6 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.encoders import Encoder, ImageEncoder
 from diptych.encoders.encoder import check_texts
 from diptych.encoders.image.picture_decoding import Picture
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, MissingPackageError
 from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.retriever import Retriever
@@ -28,9 +29,10 @@ _BATCH = 32
 class MTEBModel:
     """A retriever under the methods that the image tasks of MTEB (MIEB) call.
 
-    Xiao et al., "MIEB: Massive image embedding benchmark", ICCV 2025. ``encode`` takes batches, objects with ``text``
-    or ``image``, as version 2 of the library gives them; ``get_text_embeddings`` and ``get_image_embeddings`` take
-    these or plain lists, as version 1. Embeddings are the points of the retriever, and ``similarity`` compares them as
+    Xiao et al., "MIEB: Massive image embedding benchmark", ICCV 2025. ``mteb.evaluate(MTEBModel(retriever), tasks)``
+    runs them. ``encode`` takes batches, objects with ``text`` or ``image``, as version 2 of the library gives them;
+    ``get_text_embeddings`` and ``get_image_embeddings`` take these or plain lists, as version 1. Embeddings are the
+    points of the retriever, where texts are queries as its searches read them, and ``similarity`` compares them as
     its space does, which a task has to ask for: cosines of the points of a corrected space are not its scores.
 
     Parameters
@@ -51,6 +53,16 @@ class MTEBModel:
     def __init__(self, retriever: Retriever) -> None:
         self.retriever = retriever
 
+    @property
+    def mteb_model_meta(self) -> Any:
+        """What the library wants to know of a model: what it takes, and the names that its results are filed under."""
+        try:
+            described: Any = import_module("mteb.models.model_meta").ModelMeta
+        except ImportError as error:
+            raise MissingPackageError("describing a model to MTEB", "mteb") from error
+        names = {"name": f"diptych/{self.retriever.name}", "revision": self.retriever.fingerprint}
+        return described.create_empty({**names, "modalities": ["image", "text"]})
+
     def encode(
         self,
         inputs: Iterable[Any],
@@ -62,16 +74,19 @@ class MTEBModel:
         **options: Any,
     ) -> AnyArray:
         """Return the points of batches of texts, of pictures, or of both together."""
-        del task_metadata, hf_split, hf_subset, prompt_type, options
-        found = [self._points(batch) for batch in inputs]
+        del task_metadata, hf_split, hf_subset, options
+        found = [self._points(batch, prompt_type) for batch in inputs]
         if not found:
             raise InvalidInputError("there is nothing to encode; pass batches with 'text' or 'image'")
         return np.concatenate(found)
 
-    def get_text_embeddings(self, texts: Iterable[Any], **options: Any) -> AnyArray:
+    def get_text_embeddings(self, texts: Iterable[Any], *, prompt_type: Any = None, **options: Any) -> AnyArray:
         """Return the points of texts: strings, or batches of them."""
         del options
-        return self.retriever.encode_texts(list(_parts(texts, "text")))
+        read = list(_parts(texts, "text"))
+        if getattr(prompt_type, "value", prompt_type) == "query":
+            return self.retriever.texts_to_points(self.retriever.query_features(read))
+        return self.retriever.encode_texts(read)
 
     def get_image_embeddings(self, images: Iterable[Any], **options: Any) -> AnyArray:
         """Return the points of pictures: Pillow images, tensors or paths, or batches of them."""
@@ -108,9 +123,9 @@ class MTEBModel:
         torch = sys.modules.get("torch")
         return scores if torch is None else torch.from_numpy(scores)
 
-    def _points(self, batch: Any) -> AnyArray:
+    def _points(self, batch: Any, prompt_type: Any) -> AnyArray:
         texts, images = ([batch] if name in batch else None for name in ("text", "image"))
-        return self.get_fused_embeddings(texts, images)
+        return self.get_fused_embeddings(texts, images, prompt_type=prompt_type)
 
 
 def retriever_of_mteb(model: Any, *, name: str = "mteb") -> Retriever:

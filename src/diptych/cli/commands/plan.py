@@ -40,6 +40,9 @@ def plan(
         float | None,
         typer.Option(metavar="MS", help="What a search takes one core on your own data, if you have measured it."),
     ] = None,
+    regions: Annotated[
+        bool, typer.Option("--regions", help="Thirteen parts of every picture are searched, too (`diptych regions`).")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how much memory and disk a collection needs, which index it will have, and how many replicas.
@@ -60,6 +63,7 @@ def plan(
         memory_per_machine=None if memory_per_machine is None else _bytes(memory_per_machine),
         cores=cores,
         search_seconds=None if search_ms is None else search_ms / 1000,
+        regions=regions,
     )
     if as_json:
         derived = [name for name, member in vars(Plan).items() if isinstance(member, property)]
@@ -91,8 +95,10 @@ def _bytes(typed: str) -> float:
 
 def _rows(made: Plan) -> list[tuple[str, str, str]]:
     processes = made.cores + (made.cores > 1)
+    of_parts = [("index of parts", _index(made.region_index, made.region_lists), f"{made.region_points:,} points")]
     return [
-        ("index", _index(made), _points(made)),
+        ("index", _index(made.index, made.lists), _points(made)),
+        *(of_parts if made.region_index else []),
         (
             "memory of a machine",
             _size(made.memory),
@@ -116,14 +122,14 @@ def _rows(made: Plan) -> list[tuple[str, str, str]]:
     ]
 
 
-def _index(made: Plan) -> str:
+def _index(kind: str | None, lists: int) -> str:
     kinds = {
         "whole": "none, all points are compared",
-        "vectors": f"{made.lists:,} lists of vectors",
-        "bytes": f"{made.lists:,} lists of bytes",
+        "vectors": f"{lists:,} lists of vectors",
+        "bytes": f"{lists:,} lists of bytes",
         "codes": "none, all codes are compared",
     }
-    return kinds[made.index]
+    return kinds[kind or "whole"]
 
 
 def _points(made: Plan) -> str:

@@ -39,16 +39,16 @@ def _facts(state: Status) -> dict[str, str]:
         "pictures from": printable(state.root),
         "pictures": f"{state.pictures:,}",
         "captions": f"{state.captions:,}",
-        "retriever": f"{state.retriever} ({state.fingerprint[:12]})",
+        "search model": f"{state.retriever} ({state.fingerprint[:12]})",
         "on disk": f"{_size(state.store_bytes)}, index {_size(state.index_bytes)}",
     }
     if state.point_bytes:
         form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
-        facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
+        facts["kept of each"] = f"{form}, {_size(state.point_bytes)}; {_size(state.memory_bytes)} in memory for all"
     if state.texts_read:
         facts["text in pictures"] = f"read in {state.texts_read:,}"
     if state.with_regions:
-        facts["regions"] = f"of {counted(state.with_regions, 'picture')}"
+        facts["parts searched"] = f"of {counted(state.with_regions, 'picture')}"
     if state.recall is not None:
         facts["search index"] = f"finds {100 * state.recall:.1f} % of the ten nearest"
     if state.storage_away_seconds is not None:
