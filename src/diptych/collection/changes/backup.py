@@ -24,7 +24,7 @@ from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root
-from diptych.collection.storage.place import LocalPlace, TableCopies
+from diptych.collection.storage.place import LocalPlace, TableCopies, long_read
 from diptych.collection.storage.store import Store, tables_of
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
@@ -82,7 +82,8 @@ def backup_collection(
     if goal.is_relative_to(source):
         raise InvalidInputError(f"{target} lies in the collection itself; choose a place outside of it")
     with closing(place), _new_folder(goal) as draft:
-        n_items = _copy_moment(source, draft, place.copies, progress)
+        with long_read(layout.store):
+            n_items = _copy_moment(source, draft, place.copies, progress)
         has_click_log = layout.click_log.is_file()
         if has_click_log:
             _copy_click_log(layout.click_log, replace(layout, folder=draft).click_log)
@@ -196,7 +197,7 @@ def _copy_moment(folder: Path, draft: Path, copies: TableCopies | None, progress
         except NoRoomError as problem:
             raise CollectionError(f"{problem}; or choose another place for the backup") from None
         except CollectionError as problem:
-            # Writers forget old versions after a while, and a retriever that is removed takes its tables along.
+            # Writers forget old versions after an hour, and a retriever that is removed takes its tables along.
             reason = str(problem)
             continue
         copy.write()

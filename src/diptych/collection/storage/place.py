@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -17,6 +17,7 @@ from diptych.collection.storage.layout import search_package
 from diptych.errors import CollectionBusyError
 
 _LOOK_SECONDS = 0.01
+_READING = "reading"
 
 
 @contextmanager
@@ -52,14 +53,12 @@ def _turn(path: Path, deadline: float) -> Iterator[None]:
 
     Each has a ticket, a locked file named by the time; one that nobody locks is of a process that ended.
     """
-    filelock = search_package("filelock")
     with _ticket(path) as place:
         while (first := _first_ticket(path)) != place.name:
-            with suppress(filelock.Timeout), filelock.FileLock(path.with_name(first), timeout=0.0, mode=0o600):
-                path.with_name(first).unlink(missing_ok=True)
+            if _is_left_behind(path.with_name(first)):
                 continue
             if time.monotonic() >= deadline:
-                raise filelock.Timeout(str(path))
+                raise search_package("filelock").Timeout(str(path))
             time.sleep(_LOOK_SECONDS)
         yield
 
@@ -67,6 +66,29 @@ def _turn(path: Path, deadline: float) -> Iterator[None]:
 def is_awaited(path: Path) -> bool:
     """Say whether somebody stands in line for a lock that is held."""
     return bool(_tickets(path))
+
+
+@contextmanager
+def long_read(store: Path) -> Iterator[None]:
+    """Let the writer of a store know that somebody reads it, for long; who may not write there reads without."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            held.enter_context(_ticket(store / _READING))
+        yield
+
+
+def is_being_read(store: Path) -> bool:
+    """Say whether a :func:`long_read` goes on, in whichever process."""
+    return not all(_is_left_behind(store / name) for name in _tickets(store / _READING))
+
+
+def _is_left_behind(ticket: Path) -> bool:
+    """Say whether a ticket is of a process that ended, and remove it."""
+    filelock = search_package("filelock")
+    with suppress(filelock.Timeout), filelock.FileLock(ticket, timeout=0.0, mode=0o600):
+        ticket.unlink(missing_ok=True)
+        return True
+    return False
 
 
 def _first_ticket(path: Path) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +143,10 @@ class Store:
 
     def all_rows(self) -> Iterator[Any]:
         """Yield every item of one version in the order of addition, in batches of rows with the texts of captions."""
+        with self.tables.kept():
+            yield from self._all_rows()
+
+    def _all_rows(self) -> Iterator[Any]:
         pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
         items = self.tables.pinned("items")
         orders = items.search().select(["added_ns"]).with_row_id(True).to_arrow()
@@ -298,15 +301,10 @@ class Store:
         table = self.tables.existing(name)
         if table is None or (keys is not None and not len(keys)):
             return
-        if keys is None:
-            yield from map(vectors_of, table.search().select(["key", "vector"]).to_batches())
-            return
-        if len(keys) > _MANY_KEYS:
-            wanted_keys = set(keys)
-            for found, vectors in map(vectors_of, table.search().select(["key", "vector"]).to_batches()):
-                chosen = [row for row, key in enumerate(found) if key in wanted_keys]
-                if chosen:
-                    yield [found[row] for row in chosen], vectors[chosen]
+        if keys is None or len(keys) > _MANY_KEYS:
+            with self.tables.kept():
+                whole = map(vectors_of, table.search().select(["key", "vector"]).to_batches())
+                yield from whole if keys is None else _chosen(whole, set(keys))
             return
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             wanted = membership("key", keys[start : start + _KEYS_AT_ONCE])
@@ -371,23 +369,22 @@ class Store:
         self.prepare()
 
     def compact(self, n_changed: int = 0, *, everything: bool = False) -> None:
-        """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
+        """Join the small files that many commits leave behind, drop deleted rows, forget versions that nobody reads.
 
-        ``everything`` does so however few there are, and keeps versions for a minute: enough for a reader to finish.
+        ``everything`` does so however few there are.
         Words that a former version has indexed are indexed as this one cuts them.
         """
         self.words.prepare()
         if not (everything or n_changed >= _MANY_CHANGED) and self.version() % _COMMITS_BETWEEN_LOOKS:
             return
-        kept_for = timedelta(minutes=1) if everything else timedelta(hours=1)
         for name in (*_FIXED_TABLES, *self.vector_tables()):
             table = self.tables.existing(name)
             if table is None:
                 continue
-            if everything or is_worn(table.stats()) or lacks_words(table):
+            if everything or self.tables.has_many_versions(name) or is_worn(table.stats()) or lacks_words(table):
                 # What is stored is stored; joining files can wait for room.
                 with suppress(NoRoomError):
-                    self.tables.tidy(name, table, kept_for, everything=everything)
+                    self.tables.tidy(name, table, everything=everything)
             self._index_columns(name, table)
         self.tables.acknowledge()
 
@@ -398,6 +395,13 @@ class Store:
                 if column not in there:
                     table.create_index(column, config=search_package("lancedb.index").BTree())
                     self.tables.committed(name)
+
+
+def _chosen(batches: Iterable[tuple[list[str], AnyArray]], keys: set[str]) -> Iterator[tuple[list[str], AnyArray]]:
+    for found, vectors in batches:
+        rows = [row for row, key in enumerate(found) if key in keys]
+        if rows:
+            yield [found[row] for row in rows], vectors[rows]
 
 
 def _key_column(name: str) -> str:

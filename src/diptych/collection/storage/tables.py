@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from diptych.collection.storage.engine import engine_package, reading_columns_on
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
-from diptych.collection.storage.place import TableCopies
+from diptych.collection.storage.place import TableCopies, is_being_read, long_read
 from diptych.collection.storage.rows import item_rows, membership, table_schema
 from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.errors import CollectionError
@@ -26,6 +29,10 @@ _ACKNOWLEDGING = ("items", "picture_texts")
 # A change of retrievers writes many times before anything is acknowledged.
 _UNWRITTEN_COMMITS = 32
 _FOREVER = timedelta(days=36500)
+# A version that is none any more is there for whoever reads it already, and for those who said that it takes long.
+_READ_FOR, _READ_LONG_FOR, _TICK = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
+# Looking for the newest one goes over all, and the ledger knows the files of each.
+_MANY_VERSIONS = 100
 # The engine would keep what it knows of every version, up to a gigabyte; a service that writes all day has many.
 _METADATA_BYTES = 1 << 20
 
@@ -41,11 +48,8 @@ class Tables:
         self._copies = copies
         # What is in object storage is kept whole by the storage.
         self.ledger = Ledger(folder) if copies is None else None
-        # Every read asks for the newest version: another process may have written since.
-        engine = engine_package()
-        session = engine.Session(metadata_cache_size_bytes=_METADATA_BYTES)
-        self._database = engine.connect(str(folder), read_consistency_interval=timedelta(0), session=session)
         self._open: dict[str, Any] = {}
+        self._index_stamps: dict[str, int] = {}
         self._unwritten_commits = 0
 
     def names(self) -> set[str]:
@@ -64,7 +68,7 @@ class Tables:
         """Return a table, None where there is none; one that has lost its newest version is refused."""
         if self.ledger is not None:
             self.ledger.check_marks(unit_of(name))
-        if name not in self._open:
+        if name not in self._open or self._index_stamp(name) != self._index_stamps[name]:
             known = None if self.ledger is None else self.ledger.acknowledged(unit_of(name))
             versions = self.folder / f"{name}.lance" / "_versions"
             is_here = versions.is_dir() and any(versions.iterdir())
@@ -78,6 +82,10 @@ class Tables:
             self._open[name] = table
         return self._open[name]
 
+    def kept(self) -> AbstractContextManager[None]:
+        """Let the versions that are there stay for an hour, for reading that takes long; writers are not held up."""
+        return long_read(self.folder)
+
     def pinned(self, name: str) -> Any:
         """Return a table that stays as it is now, whatever is written to it, for its one user."""
         self._open.pop(name, None)
@@ -88,11 +96,30 @@ class Tables:
         return table
 
     def _opened(self, name: str) -> tuple[Any, int]:
+        # Before it is read: whatever comes between is found to have changed.
+        self._index_stamps[name] = self._index_stamp(name)
         try:
-            table = reading_columns_once(self._database.open_table(name))
+            table = reading_columns_once(self._database().open_table(name))
             return table, int(table.version)
         except (ValueError, RuntimeError, OSError) as problem:
             raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
+
+    def _database(self) -> Any:
+        """Connect to the folder with a memory of its own: every table has one, and an empty one for new indexes.
+
+        The engine would go on to keep what it has read of the indexes before. Every read asks for the newest version:
+        another process may have written since.
+        """
+        engine = engine_package()
+        session = engine.Session(metadata_cache_size_bytes=_METADATA_BYTES)
+        return engine.connect(str(self.folder), read_consistency_interval=timedelta(0), session=session)
+
+    def _index_stamp(self, name: str) -> int:
+        """Return what is another number when indexes of a table have come or gone."""
+        try:
+            return os.stat(self.folder / f"{name}.lance" / "_indices").st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def created(self, name: str, schema: Any) -> Any:
         """Return a table, which is made if there is none."""
@@ -100,7 +127,8 @@ class Tables:
         if table is None:
             # A writer killed while it created the table leaves a folder without any version, which is no table.
             shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
-            table = self._open[name] = reading_columns_once(self._database.create_table(name, schema=schema))
+            self._index_stamps[name] = 0
+            table = self._open[name] = reading_columns_once(self._database().create_table(name, schema=schema))
             self.committed(name)
         return table
 
@@ -136,8 +164,14 @@ class Tables:
             self.ledger.write()
             self._unwritten_commits = 0
 
-    def tidy(self, name: str, table: Any, kept_for: timedelta, *, everything: bool) -> None:
-        """Join the small files of a table, and forget versions older than a time; only the writer calls this."""
+    def has_many_versions(self, name: str) -> bool:
+        """Say whether there are many versions of a table that nobody reads any more."""
+        until = time.time() - _READ_FOR.total_seconds()
+        with os.scandir(self.folder / unit_of(name) / "_versions") as files:
+            return sum(file.stat().st_mtime < until for file in files) > _MANY_VERSIONS
+
+    def tidy(self, name: str, table: Any, *, everything: bool) -> None:
+        """Join the small files of a table, and forget versions that nobody reads; only the writer calls this."""
         if self.ledger is not None and self.ledger.damaged(unit_of(name)):
             # Joined with others, damage could not be told from what is whole.
             return
@@ -147,12 +181,16 @@ class Tables:
         table.optimize(cleanup_older_than=_FOREVER)
         self.committed(name)
         self.acknowledge()
+        now = datetime.now(UTC)
+        ages = [now - version["timestamp"].astimezone(UTC) for version in table.list_versions()]
+        kept_for = oldest_read(ages, _READ_LONG_FOR if is_being_read(self.folder) else _READ_FOR) + _TICK
         # The caller is the only writer, so files that belong to no version are left from a killed one.
         table.optimize(cleanup_older_than=kept_for, delete_unverified=everything)
         self.committed(name)
         self.acknowledge()
         if self._copies is not None:
-            self._copies.tidied(name, kept_for)
+            # Machines that read it there cannot say so.
+            self._copies.tidied(name, _READ_FOR if everything else _READ_LONG_FOR)
         if self.ledger is not None:
             self.ledger.tidied(unit_of(name))
 
@@ -170,6 +208,15 @@ class Tables:
         if self.ledger is not None:
             self.ledger.note(unit)
             self._unwritten_commits += 1
+
+
+def oldest_read(ages: Iterable[timedelta], read_for: timedelta) -> timedelta:
+    """Return the age of the oldest version that was the newest within a time: somebody may have begun to read it.
+
+    >>> oldest_read([timedelta(minutes=age) for age in (0, 5, 30)], timedelta(minutes=1))
+    datetime.timedelta(seconds=300)
+    """
+    return min((age for age in ages if age > read_for), default=read_for)
 
 
 def unit_of(name: str) -> str:
@@ -224,7 +271,8 @@ class FormerItems:
         table = self._tables.existing(_NAME)
         if table is not None:
             asked = table.search() if condition is None else table.search().where(condition)
-            yield from asked.to_batches()
+            with self._tables.kept():
+                yield from asked.to_batches()
 
 
 _TABLE = "picture_texts"

@@ -1,0 +1,119 @@
+"""Versions of tables: how long they stay, and what the engine remembers of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.collection import Collection, Item, Record
+from diptych.collection.storage import tables
+from diptych.collection.storage.place import is_being_read, long_read
+from diptych.collection.storage.store import Store
+
+_READING = """
+import sys, time
+from pathlib import Path
+from diptych.collection.storage.place import long_read
+with long_read(Path(sys.argv[1])):
+    print("reading", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(tables, "_READ_FOR", timedelta(0))
+    monkeypatch.setattr(tables, "_TICK", timedelta(0))
+    store = Store(tmp_path)
+    store.prepare()
+    return store
+
+
+def _item(number: int) -> Item:
+    return Item(f"i{number}", None, "", added_ns=number + 1, updated_ns=number + 1)
+
+
+def _versions(store: Store, name: str) -> int:
+    return len(list((store.folder / f"{name}.lance" / "_versions").glob("*.manifest")))
+
+
+def test_what_is_read_for_long_stays_as_it_was(store: Store) -> None:
+    store.put_items([_item(number) for number in range(5)])
+    with store.tables.kept():
+        read = store.tables.pinned("items")
+        store.put_items([_item(number) for number in range(5, 50)])
+        store.delete_items([_item(number) for number in range(5)], 100)
+        store.compact(everything=True)
+        assert sorted(read.search().to_arrow()["id"].to_pylist()) == [f"i{number}" for number in range(5)]
+    store.put_items([_item(99)])
+    store.compact(everything=True)
+    with pytest.raises((RuntimeError, ValueError, OSError)):
+        read.search().to_arrow()
+
+
+def test_a_reader_in_another_process_holds_versions_until_it_ends(tmp_path: Path) -> None:
+    assert not is_being_read(tmp_path)
+    reader = subprocess.Popen([sys.executable, "-c", _READING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert reader.stdout is not None
+    with reader.stdout:
+        assert reader.stdout.readline() == "reading\n"
+    assert is_being_read(tmp_path)
+    reader.send_signal(signal.SIGKILL)
+    reader.wait()
+    assert not is_being_read(tmp_path)
+    assert not os.listdir(tmp_path)
+
+
+def test_whoever_may_not_write_reads_without_saying_so(tmp_path: Path) -> None:
+    with long_read(tmp_path / "there is no such folder"):
+        pass
+    with long_read(tmp_path), long_read(tmp_path):
+        assert is_being_read(tmp_path)
+    assert not is_being_read(tmp_path)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, unique=True), st.integers(0, 1000))
+def test_the_version_that_was_newest_a_moment_ago_stays(ages: list[int], read_for: int) -> None:
+    kept = tables.oldest_read([timedelta(seconds=age) for age in ages], timedelta(seconds=read_for))
+    # by its definition: each was the newest one until the next younger came, the youngest still is
+    until = {age: max((other for other in ages if other < age), default=0) for age in ages}
+    needed = [age for age in ages if until[age] < read_for or until[age] == 0]
+    assert all(timedelta(seconds=age) <= max(kept, timedelta(seconds=read_for)) for age in needed)
+    gone = [age for age in ages if timedelta(seconds=age) > kept]
+    assert all(until[age] >= read_for for age in gone)
+
+
+def test_versions_and_files_of_many_small_changes_do_not_add_up(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_READ_FOR", timedelta(0))
+    monkeypatch.setattr(tables, "_TICK", timedelta(0))
+    monkeypatch.setattr(tables, "_MANY_VERSIONS", 10)
+    for number in range(40):
+        collection.add([Record(captions=[f"text {number}"], id=f"t{number}")])
+        collection.update(f"t{number}", labels=["x"])
+        if number >= 5:
+            collection.remove([f"t{number - 5}"])
+    assert len(collection) == 5
+    assert _versions(collection._state.store, "items") < 30
+    ledger = collection._state.store.tables.ledger
+    assert ledger is not None
+    assert len(ledger.known_files()) < 600
+
+
+def test_a_table_is_opened_anew_when_its_indexes_change(store: Store) -> None:
+    store.add_captions([(f"c{number}", "i", f"text {number}") for number in range(10)])
+    opened = store.tables.existing("captions")
+    assert store.tables.existing("captions") is opened
+    store.compact(everything=True)
+    again = store.tables.existing("captions")
+    assert again is not opened
+    assert again.count_rows() == opened.count_rows() == 10
