@@ -8,7 +8,8 @@ and two words, and a photograph is wanted if two of its captions hold every word
 kinds, colours and places. A part of the queries is never asked. Visitors click in several ways: by position (looked at
 with probability rank^−η for η of 0, 1 and 2), as a cascade (down to the first click), with satisfaction and fatigue (a
 dynamic Bayesian network), with trust (what is at the top is clicked even if it is not wanted), with noise, with
-interests that drift, and with one who clicks one kind of picture whatever he asked. Logs without meaning must promote
+interests that drift, and with one who clicks one kind of picture whatever he asked, whom the report on the log should
+name. Logs without meaning must promote
 nothing: clicks dealt anew among what was shown at the same positions, whims (random items are wanted for each query),
 and nothing but noise beside one obsessed visitor.
 """
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
@@ -34,6 +36,9 @@ from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS, Scene, make_scene, write_folder
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, GradedRelevance, evaluate_scores
+from diptych.service.clicks.database import connect
+from diptych.service.clicks.report import click_anomalies
+from written_log import visitor_name, write_click_log
 
 SHOWN = 20
 STAGES = (0.4, 0.6, 0.8, 1.0)
@@ -190,7 +195,7 @@ class Visitors:
         self._rates = (np.minimum(unwanted + trust / np.arange(1, SHOWN + 1), wanted), np.full(SHOWN, wanted))
         self._drift = drift
         self._spam = spam
-        self._n_visitors = n_visitors
+        self._n_visitors = self.spammer = n_visitors
         self.kind = world.wanted[self._rng.integers(len(world.queries))]
 
     def log(self, scores: FloatArray, n_searches: int, *, grows: bool = True) -> SearchLog:
@@ -211,7 +216,7 @@ class Visitors:
         query_ids, visitors, items, clicked = (np.concatenate(column) for column in zip(*found, strict=True))
         is_spam = rng.random(len(query_ids)) < self._spam
         clicked = np.where(is_spam[:, None], self.kind[items], clicked)
-        visitors = np.where(is_spam, self._n_visitors, visitors)
+        visitors = np.where(is_spam, self.spammer, visitors)
         times = np.arange(len(query_ids), dtype=np.float64)
         searches, places = np.indices(items.shape).reshape(2, -1)
         columns = (query_ids, visitors, times, searches, items.reshape(-1), places + 1, clicked.reshape(-1))
@@ -321,10 +326,23 @@ def honest(
 def spammed(collection: Collection, truth: Truth, world: World, spam: float, seed: int, n_searches: int) -> None:
     """Learn from a log with one visitor who clicks a kind of picture, and print what became of that kind."""
     visitors = Visitors(world, seed, eta=1.0, spam=spam)
-    report = Learning(collection).compare(visitors.log(truth.scores(collection.retriever), n_searches))
+    log = visitors.log(truth.scores(collection.retriever), n_searches)
+    report = Learning(collection).compare(log)
     used = report.retriever or collection.retriever
-    values = truth.values(used, world)
-    told(f"{spam:.0%} | {seed}", report, f"{values['asked']:.3f}", f"{truth.share_of(visitors.kind, used, world):.4f}")
+    values, share = truth.values(used, world), truth.share_of(visitors.kind, used, world)
+    named = named_visitors(log)
+    honest_ones = len(named - {visitor_name(visitors.spammer)})
+    is_named = "yes" if visitor_name(visitors.spammer) in named else "no"
+    told(f"{spam:.0%} | {seed}", report, f"{values['asked']:.3f}", f"{share:.4f}", is_named, str(honest_ones))
+
+
+def named_visitors(log: SearchLog) -> set[str]:
+    """Return the visitors whom the report of `diptych queries` on the same log calls unusual."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "clicks.sqlite"
+        write_click_log(log, file)
+        with closing(connect(file)) as connection:
+            return {visitor for found in click_anomalies(connection) for visitor in found["visitors"]}
 
 
 def meaningless(collection: Collection, truth: Truth, world: World, kind: str, seed: int, n_searches: int) -> bool:
@@ -372,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings = name, options.searches, not options.stays
             taken = [honest(collection, truth, world.dealt(seed), seed, *settings) for seed in seeds]
             print(f"{name}: {sum(taken)} of {len(taken)} promoted")
-        print("\n| spam | seed | promoted | p | asked, MAP | its share of the first ten |")
+        print("\n| spam | seed | promoted | p | asked, MAP | its share of the first ten | named | others named |")
         for spam, seed in product((0.0, 0.01, 0.05, 0.2), seeds):
             spammed(collection, truth, world.dealt(seed), spam, seed, options.searches)
         print("\n| without meaning | seed | promoted | p | why |")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,13 +129,23 @@ def flipped(retriever: Retriever) -> Retriever:
     raise AssertionError("the model has nothing to turn")
 
 
+RECORD = LearningRecord(
+    "", "promoted", "default", "f0", "learned from clicks", "f1", "later searches are answered better", "default",
+    "DCG", 0.31, 0.47, 0.00001, 0.0038, 180, 120, 5000.0, 0.93, {}, (("red ball", 0.1, 0.8),),
+    (("night", 0.9, 0.6),), "clicks", {"repeated": PART, "new": {**PART, "n_searches": 0}, "meaning": MEANING},
+)  # fmt: skip
+
+
+def test_no_number_of_people_is_told_where_visitors_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = {**PART, "n_people": None}
+    record = replace(RECORD, gate={"repeated": unknown, "new": {**unknown, "n_searches": 0}, "meaning": MEANING})
+    print_learning_report(LearningReport(record, retriever=Retriever()), is_dry_run=False, as_json=False)
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "asked before" in line]
+    assert row.split()[2:5] == ["120", "900", "–"]
+
+
 def test_the_report_tells_what_gained_and_the_way_back(capsys: pytest.CaptureFixture[str]) -> None:
-    record = LearningRecord(
-        "", "promoted", "default", "f0", "learned from clicks", "f1", "later searches are answered better", "default",
-        "DCG", 0.31, 0.47, 0.00001, 0.0038, 180, 120, 5000.0, 0.93, {}, (("red ball", 0.1, 0.8),),
-        (("night", 0.9, 0.6),), "clicks", {"repeated": PART, "new": {**PART, "n_searches": 0}, "meaning": MEANING},
-    )  # fmt: skip
-    report = LearningReport(record, retriever=Retriever(), positions=PositionModel().fit(SEEN))
+    report = LearningReport(RECORD, retriever=Retriever(), positions=PositionModel().fit(SEEN))
     print_learning_report(report, is_dry_run=False, as_json=False)
     told = capsys.readouterr().out
     for words in (

@@ -217,6 +217,8 @@ def test_visitors_can_be_left_out_of_the_log(running_service: Callable[..., Any]
     with Client(service.url, service.token, "scenes") as client:
         client.search("a red circle", visitor="ann")
     assert logged(service) == [None]
+    told = httpx.get(f"{service.url}/v1/collections/scenes", headers=service.headers).json()
+    assert (told["log_clicks"], told["log_visitors"]) == (True, False)
     assert not list(service.context.click_logs["scenes"].path.parent.glob("*.salt"))
 
 
@@ -310,6 +312,17 @@ def test_one_who_clicks_what_nobody_else_does_is_told(tmp_path: Path) -> None:
     assert found["query"] is None
     assert found["visitors"] == [(1000).to_bytes(8, "big").hex()]
     assert "made 2.6 % of all searches" in found["text"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_who_makes_a_fifth_of_the_searches_for_one_kind_of_picture_is_told(seed: int, tmp_path: Path) -> None:
+    world = World(seed).honest_searches(4000)
+    kind = world.rng.random(world.wanted.shape) < 0.1
+    for query in world.rng.choice(len(kind), 1000, p=world.popular / world.popular.sum()):
+        world.search(1000, int(query), np.flatnonzero(kind[query]))
+    found = world.anomalies(tmp_path)
+    assert found
+    assert {name for finding in found for name in finding["visitors"]} == {(1000).to_bytes(8, "big").hex()}
 
 
 def test_a_collection_of_one_s_own_has_no_anomalies(tmp_path: Path) -> None:

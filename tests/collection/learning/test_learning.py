@@ -227,6 +227,7 @@ def test_what_is_tried_again_gets_less_of_the_budget(loop: ModuleType, collectio
     unknown = Learning(collection).compare(without)
     assert unknown.record.alpha == pytest.approx(spent_alpha(0.01, 3) / 10)
     assert "does not tell visitors apart" in unknown.notes[0]
+    assert unknown.record.gate["repeated"]["n_people"] is None
 
 
 def test_spellings_of_one_query_count_as_one() -> None:

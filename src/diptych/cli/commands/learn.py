@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import folded, numbers, print_json, print_outcome, results, table, whole
+from diptych.cli.console.output import folded, numbers, or_dash, print_json, print_outcome, results, table, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages, stage_by_stage
 from diptych.cli.options import JsonOption, QuietOption
@@ -120,7 +120,7 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
         found = record.gate.get(name)
         if not found or not found["n_searches"]:
             continue
-        counts = (f"{found[each]:,}" for each in ("n_queries", "n_searches", "n_people"))
+        counts = (or_dash(found[each], ",") for each in ("n_queries", "n_searches", "n_people"))
         gains = (f"{found['old']:.3f}", f"{found['new']:.3f}", f"{found['relative']:+.1%}", f"{found['low']:+.1%}")
         listing.add_row(title, *counts, *gains, f"{found['p_value']:.2g}")
     console.print("\nHow far up later searches of others find what they wanted (discounted gain)", style="bold")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import expit
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
+from diptych.models.clicks.click_mixture import ClickMixture
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,63 +268,6 @@ def _decline(impressions: Impressions, deepest: int) -> float:
     # κ is eliminated by its own best value.
     likelihood = [-eta * (clicks @ logs) - clicks.sum() * np.log(shown @ np.exp(-eta * logs)) for eta in _ETAS]
     return float(_ETAS[int(np.argmax(likelihood))])
-
-
-_LEAST_CHANCE = 1e-9
-_APART = 2.0
-
-
-class ClickMixture:
-    """Wanted and unwanted items, told apart by how often a look at them ends in a click.
-
-    An item with e looks is clicked c times, c ~ Poisson(ρ·e) if it is wanted and Poisson(ε·e) if not; a share π of the
-    items is wanted. Expectation maximisation (Dempster, Laird & Rubin, 1977) estimates ``wanted_rate_`` ρ,
-    ``noise_rate_`` ε and ``share_`` π, and Bayes' rule then says how likely an item is wanted.
-
-    >>> clicks, looks = np.array([8.0, 9.0, 1.0, 1.0, 0.0, 0.0]), np.full(6, 10.0)
-    >>> mixture = ClickMixture().fit(clicks, looks)
-    >>> round(mixture.wanted_rate_, 2), round(mixture.noise_rate_, 2), mixture.wanted(clicks, looks).round(2).tolist()
-    (0.85, 0.05, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    """
-
-    wanted_rate_: float
-    noise_rate_: float
-    share_: float
-
-    def __init__(self, *, n_iterations: int = 500, tolerance: float = 1e-6) -> None:
-        self.n_iterations = n_iterations
-        self.tolerance = tolerance
-
-    def fit(self, clicks: FloatArray, looks: FloatArray) -> Self:
-        """Estimate the rates from the clicks and looks of items."""
-        mean = max(float(clicks.sum() / max(looks.sum(), _LEAST_CHANCE)), _LEAST_CHANCE)
-        values = np.array([4 * mean, mean / 2, 0.2])
-        for _ in range(self.n_iterations):
-            self.wanted_rate_, self.noise_rate_, self.share_ = values.tolist()
-            weight = self._posterior(clicks, looks)
-            new = np.array([_rate(weight, clicks, looks), _rate(1 - weight, clicks, looks), weight.mean()])
-            new = np.clip(new, _LEAST_CHANCE, [np.inf, np.inf, 1 - _LEAST_CHANCE])
-            change = float(np.abs(new / values - 1).max())
-            values = new
-            if change < self.tolerance:
-                break
-        self.wanted_rate_, self.noise_rate_, self.share_ = values.tolist()
-        return self
-
-    def wanted(self, clicks: FloatArray, looks: FloatArray) -> FloatArray:
-        """Return how likely each item is wanted; 0 for all where the two kinds are hardly different."""
-        if self.wanted_rate_ < _APART * self.noise_rate_:
-            return np.zeros(len(clicks))
-        return self._posterior(clicks, looks)
-
-    def _posterior(self, clicks: FloatArray, looks: FloatArray) -> FloatArray:
-        wanted, noise, share = self.wanted_rate_, self.noise_rate_, self.share_
-        evidence = clicks * np.log(wanted / noise) - looks * (wanted - noise)
-        return np.asarray(expit(np.log(share / (1 - share)) + evidence))
-
-
-def _rate(weight: FloatArray, clicks: FloatArray, looks: FloatArray) -> float:
-    return float(weight @ clicks) / max(float(weight @ looks), _LEAST_CHANCE)
 
 
 _BEST_GRADE = 3

@@ -100,7 +100,7 @@ class Gain:
 
     ``old`` and ``new`` are the mean discounted gains of a search; ``p_value`` is the larger one of two randomisation
     tests of a difference, over people and over queries; ``low`` is the lower end of the 95 % interval of the relative
-    gain. ``share`` is the part's share of the judged searches.
+    gain. ``share`` is the part's share of the judged searches. ``n_people`` is None where visitors are not told apart.
     """
 
     old: float
@@ -110,7 +110,7 @@ class Gain:
     share: float
     n_searches: int
     n_queries: int
-    n_people: int
+    n_people: int | None
 
     @property
     def relative(self) -> float:
@@ -309,7 +309,7 @@ class TrafficTrial:
             share=len(searches) / max(1, len(later)),
             n_searches=len(searches),
             n_queries=len(asked),
-            n_people=len(np.unique(units[0])),
+            n_people=len(np.unique(units[0])) if self._log.has_visitors else None,
         )
         return gain, [(later.queries[row], float(by_query[0][row]), float(by_query[1][row])) for row in asked]
 

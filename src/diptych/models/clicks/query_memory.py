@@ -13,11 +13,12 @@ from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
 from diptych.models.base import check_count, check_number
+from diptych.models.clicks.click_mixture import ClickMixture
 from diptych.models.clicks.click_model import ClickModel, WordSets
 
 # Principal axes are those of so many pictures; more change them little.
 _AXES_FROM = 10_000
-# The pictures of a query with the most looks; the others say little.
+# The pictures of a query of which most is known; the others say little.
 _MOST_PICTURES = 1_000
 _SMALLEST = 1e-3
 
@@ -25,19 +26,23 @@ _SMALLEST = 1e-3
 class QueryMemory(ClickModel):
     """A query is the direction in which its wanted pictures lie from its unwanted ones: a ridge regression for each.
 
-    A picture x of query q that was looked at e times and clicked c times has the rate y = (c + ρ)/(e + 1), with ρ the
-    mean rate of the query. With z the picture's principal components, of unit length, the direction is
+    Of the pictures of a query some are wanted. How often a picture x was looked at (e) and clicked (c) says how likely
+    it is one of them, as a `ClickMixture` of all queries' pictures tells: a click counts fully even where a look was
+    hardly expected. With y that probability less the share of wanted pictures of the query, and z the picture's
+    principal components, of unit length, the direction is
 
-        w_q = argmin Σ_x e_x (y_x − ρ − ⟨w, z_x⟩)² / λ + ‖w‖²,
+        w_q = argmin Σ_x s_x/(s_x + 1) · (y_x − ⟨w, z_x⟩)² / λ + ‖w‖²,   s = e + c,
 
-    the posterior mean of a linear model whose observations are the surer, the more people looked. A score is ⟨w_q, z⟩,
-    so that any index serves it. Few looks give a short direction, and a query of words that nobody asked gives none:
-    beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the directions of all
-    queries that share enough words with it, itself included, weighted by looks and similarity and shrunk by ``prior``.
+    the posterior mean of a linear model whose observations are the surer, the more is known of a picture. A score is
+    ⟨w_q, z⟩, so that any index serves it. What is not known moves nothing, and a query of words that nobody asked gives
+    no direction: beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the
+    directions of all queries that share enough words with it, itself included, weighted by looks and similarity and
+    shrunk by ``prior``.
 
     Rocchio, "Relevance feedback in information retrieval", 1971, sums wanted less unwanted documents; the regression
     accounts for what they have in common. `fit_looks` learns from looks and clicks. `fit_clicks` learns from a log
-    of clicks alone, in which every picture of a query counts as looked at whenever that query was clicked.
+    of clicks alone, in which every picture of a query counts as looked at e times, as often as that query was clicked;
+    since unwanted ones are not known there, y = c/(e + 1), with the weight e.
 
     Use it for what a service's own visitors ask again and again; `diptych learn` does.
 
@@ -46,7 +51,7 @@ class QueryMemory(ClickModel):
     n_components : int
         Principal components of the picture features, at most.
     noise : float
-        λ, the variance of a look relative to that of the directions.
+        λ, the variance of what is known for certain about a picture, relative to that of the directions.
     reach : bool
         Whether similar queries answer for one another, so that some are answered that nobody asked.
     min_similarity : float
@@ -89,7 +94,7 @@ class QueryMemory(ClickModel):
         self,
         *,
         n_components: int = 256,
-        noise: float = 2.0,
+        noise: float = 1.0,
         reach: bool = True,
         min_similarity: float = 0.3,
         prior: float = 10.0,
@@ -121,14 +126,14 @@ class QueryMemory(ClickModel):
         else:
             self.mean_, self.axes_ = axes_of.mean_, axes_of.axes_
         asked, shown = np.asarray(query_ids, dtype=np.int64), np.asarray(rows, dtype=np.int64)
-        self._fit_directions(
-            queries,
-            asked,
-            shown,
-            np.asarray(looks, dtype=np.float64),
-            np.asarray(clicks, dtype=np.float64),
-            features,
-        )
+        seen = np.maximum(np.asarray(looks, dtype=np.float64), _SMALLEST)
+        clicked = np.asarray(clicks, dtype=np.float64)
+        owners = self._fit_sets(queries)[asked]
+        # Group 0 is that of queries without a word, which get no direction.
+        mixture = ClickMixture().fit(clicked, seen)
+        wanted = mixture.surplus(clicked, seen, owners + 1)
+        known = seen + clicked
+        self._fit_directions(owners, shown, seen, wanted, known / (known + 1), features)
         self.n_pairs_, self.n_image_features_ = len(asked), features.shape[1]
         self._make_contiguous()
         return self
@@ -151,9 +156,9 @@ class QueryMemory(ClickModel):
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._fit_axes(images)
         counts = log.clicks.astype(np.float64)
-        looks = np.bincount(log.query_ids, counts, len(log.queries)).astype(np.float64)[log.query_ids]
-        # What was not clicked is not known, so that rates are compared with none.
-        self._fit_directions(list(log.queries), log.query_ids, log.image_ids, looks, counts, images, rate=0.0)
+        looks = np.maximum(np.bincount(log.query_ids, counts, len(log.queries))[log.query_ids], _SMALLEST)
+        owners = self._fit_sets(log.queries)[log.query_ids]
+        self._fit_directions(owners, log.image_ids, looks, counts / (looks + 1), looks, images)
 
     def _fit_axes(self, images: FloatArray) -> None:
         check_count("n_components", self.n_components)
@@ -174,35 +179,37 @@ class QueryMemory(ClickModel):
         # Between principal components, which the first few rule, and whitened ones, which are mostly noise.
         self.axes_ = np.ascontiguousarray(vectors / np.sqrt(lengths), dtype=np.float32)
 
-    def _fit_directions(
-        self,
-        queries: Sequence[str],
-        query_ids: IntArray,
-        rows: IntArray,
-        looks: FloatArray,
-        clicks: FloatArray,
-        images: FloatArray,
-        rate: float | None = None,
-    ) -> None:
+    def _fit_sets(self, queries: Sequence[str]) -> IntArray:
+        """Learn the distinct queries, and return for each query which of them it is, −1 where no word is left."""
         sets, owners = WordSets.of([clean_query(query) for query in queries])
         if len(sets) == 0:
             raise InvalidInputError("no query of the log has a word left after cleaning; pass a log with words")
         self.words_, self.set_offsets_, self.set_words_ = sets.words, sets.offsets, sets.members
         vars(self).pop("_sets", None)
-        self.directions_ = np.zeros((len(sets), self.axes_.shape[1]), dtype=np.float32)
-        self.looks_ = np.zeros(len(sets))
-        group = owners[query_ids]
-        order = np.lexsort((-looks, group))
-        order = order[group[order] >= 0]
-        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        return owners
+
+    def _fit_directions(
+        self,
+        owners: IntArray,
+        rows: IntArray,
+        looks: FloatArray,
+        targets: FloatArray,
+        weights: FloatArray,
+        images: FloatArray,
+    ) -> None:
+        """Learn the direction of each distinct query: ``owners`` says whose pictures ``rows`` are, with their looks."""
+        self.directions_ = np.zeros((len(self.set_offsets_) - 1, self.axes_.shape[1]), dtype=np.float32)
+        self.looks_ = np.zeros(len(self.directions_))
+        order = np.lexsort((-weights, owners))
+        order = order[owners[order] >= 0]
+        starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
         used, places = np.unique(rows, return_inverse=True)
         points = self._points(images, used)
         for part in np.split(order, starts[1:]) if len(order) else []:
-            own = part[:_MOST_PICTURES]
-            seen, number = np.maximum(looks[own], _SMALLEST), int(group[own[0]])
+            own, number = part[:_MOST_PICTURES], int(owners[part[0]])
             pictures = points[places[own]].astype(np.float64)
-            self.directions_[number] = _direction(pictures, seen, clicks[own], self.noise, rate)
-            self.looks_[number] = float(seen.sum())
+            self.directions_[number] = _ridge(pictures, targets[own], self.noise / weights[own])
+            self.looks_[number] = float(looks[own].sum())
 
     def _points(self, images: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return the points of pictures, or of some ``rows`` of them, of which only a few are copied at a time."""
@@ -236,12 +243,8 @@ class QueryMemory(ClickModel):
         return WordSets(self.words_, self.set_offsets_, self.set_words_)
 
 
-def _direction(
-    points: FloatArray, looks: FloatArray, clicks: FloatArray, noise: float, rate: float | None
-) -> FloatArray:
-    """Return the ridge regression of click rates on points, in its dual form: queries have fewer pictures than axes."""
-    mean = clicks.sum() / looks.sum() if rate is None else rate
-    rates = (clicks + mean) / (looks + 1) - mean
+def _ridge(points: FloatArray, targets: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the ridge regression of targets on points, in its dual form: queries have fewer pictures than axes."""
     products = points @ points.T
-    products[np.diag_indices_from(products)] += noise / looks
-    return np.asarray(points.T @ np.linalg.solve(products, rates))
+    products[np.diag_indices_from(products)] += variances
+    return np.asarray(points.T @ np.linalg.solve(products, targets))

@@ -49,6 +49,7 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
             "retriever": RetrieverSummary(name=status.retriever, fingerprint=status.fingerprint),
             "cutoff": collection.retriever.cutoff,
             "log_clicks": context.settings.log_clicks,
+            "log_visitors": context.settings.log_clicks and context.settings.log_visitors,
             "read_only": context.settings.read_only,
             "hybrid_available": status.items > 0,
             "map": "ready" if has_map(collection, status.fingerprint) else "none",

@@ -117,6 +117,8 @@ class CollectionDocument(Document):
     """The probability of relevance from which an answer is a good match."""
     log_clicks: bool
     """Whether searches and clicks are remembered."""
+    log_visitors: bool = True
+    """Whether they are remembered with numbers that tell visitors apart."""
     read_only: bool
     """Whether every write is refused."""
     hybrid_available: bool

@@ -37,7 +37,7 @@ export function trafficTable({ gate, before }) {
   if (!gate?.repeated) return null;
   const rows = TRAFFIC.filter(([part]) => gate[part]?.n_searches).map(([part, title]) => {
     const { old, new: learnt, relative: gain, low, p_value: p, share, n_searches: searches, n_people: people } = gate[part];
-    return [title, part === "held_out" ? "" : percent(share), `${count(searches, "search", "searches")} of ${count(people, "visitor")}`, old.toFixed(3), learnt.toFixed(3), relative(gain), relative(low), pValue(p)];
+    return [title, part === "held_out" ? "" : percent(share), [count(searches, "search", "searches"), people !== null && count(people, "visitor")].filter(Boolean).join(" of "), old.toFixed(3), learnt.toFixed(3), relative(gain), relative(low), pValue(p)];
   });
   const heads = ["Part of the traffic", "Share", "Judged by", before, "Learned", "Gain", "At worst", "Luck"];
   const { meaning, margin, allowed } = gate;

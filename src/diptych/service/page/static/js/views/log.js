@@ -61,8 +61,9 @@ class LogView {
   }
 
   head() {
+    const facts = this.collection.log_visitors ? "search model, time and a number that tells visitors apart" : "search model and time";
     return h("div", { class: "page-head" }, h("h1", {}, "Query log"),
-      h("p", {}, "Each query, the answers shown and the clicks, with place, search model, time and a number that tells visitors apart, so that the search can learn from them. All of it stays on the machine that runs the service."));
+      h("p", {}, `Each query, the answers shown and the clicks, with place, ${facts}, so that the search can learn from them. All of it stays on the machine that runs the service.`));
   }
 
   draw(report) {
