@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +72,16 @@ def test_answers_and_thumbnails_are_those_of_the_service(served: Path) -> None:
         assert [asked[answer.id] for answer in answers] == [collection[answer.id] for answer in expected]
         assert asked.thumbnail(answers[0].id) == collection.thumbnail(answers[0].id)
     asked.close()
+
+
+def test_whoever_asks_the_service_waits_for_nothing_that_it_has(served: Path) -> None:
+    listing = "import sys; from diptych.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    words = ["search", "-c", str(served), "a", "red", "ball", "--all", "-k", "3", "--format", "paths"]
+    asked = subprocess.run([sys.executable, "-c", listing, *words], capture_output=True, text=True, check=True)
+    assert len(asked.stdout.splitlines()) == 3
+    loaded = {name.partition(".")[0] for name in asked.stderr.split()}
+    # Typer would check every argument by Pydantic.
+    assert {"numpy", "pyarrow", "lancedb", "onnxruntime", "PIL", "pydantic"}.isdisjoint(loaded)
 
 
 def test_a_picture_of_this_machine_is_searched_with_here(served: Path) -> None:

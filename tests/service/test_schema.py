@@ -130,6 +130,19 @@ def test_every_member_of_every_document_is_described(document: dict[str, Any]) -
         assert schema.get("description"), name
 
 
+def test_what_stands_under_a_member_describes_it(document: dict[str, Any]) -> None:
+    def said(name: str, member: str) -> str | None:
+        text: str | None = document["components"]["schemas"][name]["properties"][member].get("description")
+        return text
+
+    # Of its own, of a document that it is one of, over several lines, of a document in it, and nothing.
+    assert said("SearchResponse", "considered") == "How many pictures or texts the filter left."
+    assert said("SearchRequest", "limit") == "How many answers."
+    assert "\n" in str(said("SearchRequest", "mode"))
+    assert said("ItemDocument", "width") == "Of the picture, in pixels; 0 without one."
+    assert said("AnswerDocument", "labels") is None
+
+
 def test_the_methods_of_an_address_are_listed(shared_service: Start) -> None:
     url = shared_service().url
     refused = httpx.put(f"{url}/v1/collections/scenes/items/any/id")

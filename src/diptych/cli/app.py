@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from diptych import own_process
 from diptych._version import __version__
+from diptych.cli.plain_arguments import take_plain_arguments
 from diptych.errors import DiptychError
 
 
@@ -31,7 +32,7 @@ def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types_of_flags(super().get_params(ctx))
+        return take_plain_arguments(_without_types_of_flags(super().get_params(ctx)))
 
 
 class LazyCommand(TyperCommand):
@@ -63,7 +64,7 @@ class LazyGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options as the help shows them."""
-        return _without_types_of_flags(super().get_params(ctx))
+        return take_plain_arguments(_without_types_of_flags(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Ask for help where nothing is asked for."""

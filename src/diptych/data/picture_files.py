@@ -54,6 +54,7 @@ _PACKAGES = {
     "resvg_py": _suffixes("svg"),
     "av": _VIDEOS,
 }
+_READABLE = frozenset().union(*_PILLOW.values(), *_PACKAGES.values())
 # Pictures that nothing here reads; they are named, so that nobody wonders where they are.
 _NEVER = _suffixes("jxl eps ai xcf kra exr hdr psb wmf emf svgz cdr jxr fits xpm ora")
 
@@ -76,9 +77,18 @@ def picture_suffixes() -> frozenset[str]:
     return frozenset().union(*found, *(suffixes for package, suffixes in _PACKAGES.items() if find_spec(package)))
 
 
+def is_picture_suffix(suffix: str) -> bool:
+    """Say whether an ending is one of `picture_suffixes`; for what no machine takes for one nobody waits for Pillow.
+
+    >>> is_picture_suffix(".jpg"), is_picture_suffix(".dog")
+    (True, False)
+    """
+    return suffix in _READABLE and suffix in picture_suffixes()
+
+
 @cache
 def _unread_suffixes() -> frozenset[str]:
-    return _NEVER.union(*_PILLOW.values(), *_PACKAGES.values()) - picture_suffixes()
+    return (_NEVER | _READABLE) - picture_suffixes()
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:

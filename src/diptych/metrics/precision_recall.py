@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import numpy as np
-import scipy
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -39,14 +38,15 @@ def reciprocal_sum(before: IntArray, count: IntArray) -> FloatArray:
 
 
 def _several(before: FloatArray, count: FloatArray) -> FloatArray:
+    # Retrievers come with a measure, and most of them are never measured.
+    from scipy.special import digamma
+
     end = before + count
     large = np.maximum(before, _ASYMPTOTIC_FROM)
     asymptotic = np.log1p(count / large) + _correction(large + count) - _correction(large)
     return cast(
         FloatArray,
-        np.where(
-            before < _ASYMPTOTIC_FROM, scipy.special.digamma(end + 1) - scipy.special.digamma(before + 1), asymptotic
-        ),
+        np.where(before < _ASYMPTOTIC_FROM, digamma(end + 1) - digamma(before + 1), asymptotic),
     )
 
 

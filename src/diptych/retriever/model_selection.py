@@ -16,8 +16,6 @@ from diptych.estimators import clone
 from diptych.metrics import AP
 from diptych.models import ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.models.base import Need
-from diptych.models.fusion import score_deviation
-from diptych.models.fusion.fuse_scores import LinearForm
 from diptych.space import Space
 
 if TYPE_CHECKING:
@@ -78,6 +76,8 @@ class JoinedModel(CrossModalModel):
         cls, kept: CrossModalModel, learned: CrossModalModel, images: FloatArray, texts: FloatArray, share: float = 0.2
     ) -> Self:
         """Join two fitted models of the same features, of which some are given; ``share`` is λ above."""
+        from diptych.models.fusion import score_deviation
+
         made = cls()
         made.kept_, made.learned_ = kept, learned
         made.n_pairs_ = max(kept.n_pairs_, learned.n_pairs_)
@@ -96,6 +96,8 @@ class JoinedModel(CrossModalModel):
         return self._points([part.encode_texts(texts) for part in (self.kept_, self.learned_)], side=-1)
 
     def _points(self, parts: Sequence[AnyArray], side: int) -> AnyArray:
+        from diptych.models.fusion.fuse_scores import LinearForm
+
         vectors, taken = [], np.zeros((len(parts[0]), 1))
         for model, points, factor in zip((self.kept_, self.learned_), parts, self.factors_, strict=True):
             if model.space.name == "corrected":
@@ -112,6 +114,8 @@ _SAMPLED_ROWS = 400
 
 def can_join(before: Retriever, new: Retriever) -> bool:
     """Say whether what is learned can stand beside what was known: the same encoders, and inner products for scores."""
+    from diptych.models.fusion.fuse_scores import LinearForm
+
     is_same = before.image_fingerprint == new.image_fingerprint and before.text_fingerprint == new.text_fingerprint
     try:
         LinearForm.of(_known_before(before).space, before.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, ClassVar, Never, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import Encoder, ImageEncoder
 from diptych.encoders.encoder import Modality, check_texts
-from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel, SharedSpace
 from diptych.models.base import Need
@@ -21,6 +20,9 @@ from diptych.models.files import model_digest
 from diptych.models.item_model import ItemModel
 from diptych.models.linear import column_means
 from diptych.space import Space
+
+if TYPE_CHECKING:
+    from diptych.encoders.image.picture_decoding import Picture
 
 __all__ = ["CentredSide", "ImageTower", "TextTower"]
 

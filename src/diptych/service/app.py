@@ -31,7 +31,6 @@ from diptych.service.context import ServiceContext
 from diptych.service.hosting import CollectionWatch, HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.logging import RequestLogMiddleware
-from diptych.service.operations.writer_proxy import WriterProxyMiddleware
 from diptych.service.problems import UnexpectedErrorMiddleware, add_problem_handlers
 from diptych.service.security.auth import AuthMiddleware
 from diptych.service.security.headers import HostCheckMiddleware, SecurityHeadersMiddleware
@@ -90,6 +89,9 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     settings = context.settings
     app.add_middleware(UnexpectedErrorMiddleware)
     if settings.writer_address is not None or settings.role == "reader":
+        # Brings a client of HTTP, which no other worker needs.
+        from diptych.service.operations.writer_proxy import WriterProxyMiddleware
+
         app.add_middleware(WriterProxyMiddleware, socket=settings.writer_socket, address=settings.writer_address)
     app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
     if settings.public:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from diptych.data import data_folder
 from diptych.encoders import guess_language, language_probabilities
-from diptych.encoders.text.languages import LANGUAGES, OTHER, language_note
+from diptych.encoders.text.languages import LANGUAGES, OTHER, _LetterCounts, language_note
 
 SHORT = {
     language: queries
@@ -24,6 +24,15 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "language_queries.tsv"
 def test_there_are_short_queries_of_every_language() -> None:
     assert SHORT.keys() == LANGUAGES.keys()
     assert {len(queries) for queries in SHORT.values()} == {20}
+
+
+@given(
+    words=st.lists(st.text("ab\u00e9", min_size=1), min_size=1, unique=True), letters=st.text("ab\u00e9 ", max_size=3)
+)
+def test_letters_in_a_row_are_counted_wherever_they_begin(words: list[str], letters: str) -> None:
+    marked = "".join(f"  {word} " for word in words)
+    if letters.strip():
+        assert _LetterCounts(words)[letters] == sum(marked.startswith(letters, place) for place in range(len(marked)))
 
 
 @pytest.mark.parametrize("language", SHORT)

@@ -11,8 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.encoders import Visualness, clean_query, imagenet_concepts, read_vocabulary, visual_share
+from diptych.encoders.text.visualness import concept_names, named_concept
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, query_words
 from diptych.errors import InvalidInputError
+
+
+def test_a_name_is_found_whole_and_nothing_else_is() -> None:
+    names = imagenet_concepts()
+    assert [named_concept(name.lower()) for name in (names[0], names[-1])] == [names[0].lower(), names[-1].lower()]
+    looked_for = ["dog", "og", "do", "dogs", "", "#", f"{names[0]}\n{names[1]}", "hot", "a", "zebras", "benches"]
+    found = {name for name in looked_for if named_concept(name)}
+    assert found == concept_names().intersection(looked_for) | {"dogs", "zebras", "benches"}
+
 
 # Query, visualness and visible words as tables II and VI of Dong et al. (2018) print them.
 PUBLISHED = [

@@ -28,6 +28,7 @@ from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, co
 
 if TYPE_CHECKING:
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
+    from diptych.collection import Filter
 
 _SECONDS_TO_FAIL = 2.0
 _KEPT_LINES = 1000
@@ -91,7 +92,6 @@ def search(
     A query may weigh and subtract: "2:golden retriever" + photo.jpg - snow
     """
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
-    from diptych.collection import Filter
 
     if as_json:
         format = AnswerFormat.JSON
@@ -103,7 +103,7 @@ def search(
         k=k,
         offset=offset,
         target=target,
-        filter=None if filter is None else Filter.parse(filter),
+        filter=None if filter is None else _parsed(filter),
         mode=SearchMode.BOTH if hybrid else mode,
         exact=exact,
         min_probability=0.0 if show_all else min_probability,
@@ -129,6 +129,12 @@ def search(
         prompt.run()
     if prompt.n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)
+
+
+def _parsed(filter: str) -> Filter:
+    from diptych.collection import Filter
+
+    return Filter.parse(filter)
 
 
 def _search_once(words: str, named: Path | None, settings: SearchSettings, *, quiet: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from diptych.data.picture_files import picture_suffixes
+from diptych.data.picture_files import is_picture_suffix
 from diptych.errors import InvalidInputError
 
 
@@ -183,7 +183,7 @@ def _term(body: str, sign: float, find_picture: Callable[[str], Path | None]) ->
 def _ends_like_picture(name: str) -> bool:
     # Few words have an ending, and without one nobody waits for what reads pictures.
     ending = Path(name).suffix.lower()
-    return bool(ending) and ending in picture_suffixes()
+    return is_picture_suffix(ending)
 
 
 def _existing(name: str) -> Path | None:

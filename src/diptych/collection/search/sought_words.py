@@ -11,7 +11,7 @@ from itertools import permutations
 from typing import Any
 
 from diptych.collection.storage.item import Item
-from diptych.data.picture_files import picture_suffixes, split_moment
+from diptych.data.picture_files import is_picture_suffix, split_moment
 from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.encoders.text.languages import describing_words
 from diptych.encoders.text.word_pipeline import is_english_word
@@ -91,10 +91,10 @@ class SoughtWords:
         phrases = tuple(" ".join(words) for quoted in _QUOTED.findall(text) if (words := folded_words(quoted)))
         quoted_words = [word for phrase in phrases for word in phrase.split()]
         every = list(dict.fromkeys(folded_words(text)))
-        # The ending of a file says nothing of it.
-        endings = {suffix.removeprefix(".") for suffix in picture_suffixes()}
         frequent, ordinary = describing_words(only_frequent=True), describing_words()
-        content = [word for word in every if word in quoted_words or not (word in frequent or word in endings)]
+        # The ending of a file says nothing of it.
+        empty = {word for word in every if word in frequent or is_picture_suffix(f".{word}")}
+        content = [word for word in every if word in quoted_words or word not in empty]
         capitals = {word for part in _WORD.findall(text) if part[0].isupper() for word in folded_words(part)}
         unusual = [word for word in content if not (word in quoted_words or word in ordinary or _COUNT.fullmatch(word))]
         telling = [word for word in unusual if word in capitals or len(every) == 1 or not is_english_word(word)]

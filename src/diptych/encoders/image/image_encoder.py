@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
-from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, batch_for_card, uses_card
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.encoders.image.picture_decoding import Picture
 
 # Two threads that begin together need one network.
 _opening = threading.Lock()
@@ -65,6 +67,9 @@ class ImageEncoder(Encoder):
 
     def read(self, picture: Picture) -> NDArray[np.uint8]:
         """Return upright RGB pixels, as large as this encoder can use."""
+        # Words are searched for without a library of pictures.
+        from diptych.encoders.image.picture_decoding import read_picture
+
         return read_picture(picture, shortest_side=self.reading_side)
 
     @abstractmethod

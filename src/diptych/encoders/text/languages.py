@@ -8,7 +8,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
-from operator import add
 from pathlib import Path
 
 LANGUAGES: Mapping[str, str] = {
@@ -160,15 +159,7 @@ class _Spelling:
     def __init__(self, words: Mapping[str, float]) -> None:
         self._words = words
         self._unlisted = 1 - sum(words.values())
-        marked = "".join(f"  {word} " for word in words)
-        pairs = list(map(add, marked, marked[1:]))
-        counts = Counter(marked)
-        counts.update(pairs)
-        counts.update(map(add, pairs, marked[2:]))
-        # Two of the three spaces around a word stand before a letter, and only the last one comes after others.
-        counts[" "] = counts["  "] = len(words)
-        counts[""] = len(marked) - 2 * len(words)
-        self._counts = counts
+        self._counts = _LetterCounts(words)
 
     def probability(self, word: str) -> float:
         marked, spelt = f"  {word} ", self._unlisted
@@ -179,8 +170,28 @@ class _Spelling:
     def _letter(self, before: str, letter: str) -> float:
         chance = (1 - sum(_CONTEXTS)) / _LETTERS
         for share, context in zip(_CONTEXTS, (before, before[1:], ""), strict=True):
-            chance += share * self._counts.get(context + letter, 0) / self._counts.get(context, 1)
+            chance += share * self._counts[context + letter] / (self._counts[context] or 1)
         return chance
+
+
+class _LetterCounts(dict[str, int]):
+    """How often letters follow one another in some words, counted when they are asked for: few of them ever are."""
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._marked = marked = "".join(f"  {word} " for word in words)
+        # Two of the three spaces around a word stand before a letter, and only the last one comes after others.
+        super().__init__({" ": len(words), "  ": len(words), "": len(marked) - 2 * len(words)})
+
+    def __missing__(self, letters: str) -> int:
+        # Only what begins as it ends can begin again before it has ended.
+        if letters[0] == letters[-1] and len(letters) > 1:
+            count = len(re.findall(f"(?={re.escape(letters)})", self._marked))
+        else:
+            count = self._marked.count(letters)
+        # What there is not is not kept: anything may be asked for.
+        if count:
+            self[letters] = count
+        return count
 
 
 @cache

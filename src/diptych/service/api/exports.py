@@ -19,7 +19,7 @@ from diptych.service.api.files import open_original
 from diptych.service.api.search import request_filter, request_terms
 from diptych.service.context import Context, Hosted, Reading, Searching
 from diptych.service.problems import Problem
-from diptych.service.schemas import Document
+from diptych.service.schemas import PARAMETERS, Document
 from diptych.service.schemas.search import SearchMode, Target
 
 router = APIRouter(prefix="/v1", tags=["exports"], dependencies=[Reading])
@@ -34,6 +34,8 @@ _ZIP: dict[int | str, dict[str, Any]] = {
 
 class ExportParameters(Document):
     """Which answers to export, and as what."""
+
+    model_config = PARAMETERS
 
     kind: Literal["zip", "gallery"] = "zip"
     """The picture files with their captions, or pictures with a page to look at them."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
+from diptych.service.schemas import PARAMETERS, Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
@@ -44,6 +44,8 @@ SearchMode = Literal["auto", "similarity", "words", "both"]
 
 class SearchOptions(Document):
     """What every way to search can be told."""
+
+    model_config = PARAMETERS
 
     target: Target = "images"
     """What to find: pictures or texts."""
