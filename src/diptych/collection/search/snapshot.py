@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, cast
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.browse.filter import OWN_FIELDS, Filter
+from diptych.collection.browse.filter import OWN_FIELDS, Filter, filter_name
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.search.answers import Answer, Answers, Mode
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache, TellsShortQueries
@@ -57,6 +56,10 @@ def _cutoff_among(retriever: RetrieverProtocol, count: int, *, is_short: bool) -
     # Retrievers of one's own may have one cut-off for every number of items.
     among: Callable[[int], float] | None = getattr(retriever, "cutoff_among", None)
     return retriever.cutoff if among is None else among(count)
+
+
+def _words_of_fields(names: Iterable[str]) -> set[str]:
+    return {word for name in names for word in folded_words(filter_name(name))}
 
 
 def _hybrid_share(hybrid: float | bool) -> float:
@@ -192,7 +195,8 @@ class SearchSnapshot:
 
     def _named(self, by_words: WordRanking, sought: SoughtWords) -> tuple[SoughtWords, IntArray]:
         """Return what holds all the words, or else the names among them outside of captions; best first."""
-        every = by_words.with_all([*map(sought.forms, sought.words)], self._field_words)
+        forms = [*map(sought.forms, sought.words)]
+        every = by_words.with_all(forms, self._field_words({form for each in forms for form in each}))
         if sought.phrases or sought.together:
             known = self._known_of(by_words.gallery, every[:_MOST_LOOKED_AT])
             return sought, every[: len(known)][[sought.has_phrases(*one) for one in known]]
@@ -209,9 +213,11 @@ class SearchSnapshot:
         texts = self.store.picture_texts.get([item.content_hash for item in items if item.content_hash is not None])
         return [(item, texts.get(item.content_hash or "")) for item in items]
 
-    @cached_property
-    def _field_words(self) -> frozenset[str]:
-        return frozenset(word for name in self.items.fields for word in folded_words(name))
+    def _field_words(self, words: Set[str]) -> Set[str]:
+        """Return which of some words metadata are called by; hardly ever is one, and fields are not counted for it."""
+        if words.isdisjoint(_words_of_fields(self.items.metadata_names)):
+            return frozenset()
+        return words & _words_of_fields(self.items.fields)
 
     def _has_words(self, gallery: Gallery, rows: IntArray, ranked: _Ranked) -> bool:
         """Say whether one of some rows has all the words that were looked for."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
@@ -28,22 +29,25 @@ class Document(BaseModel):
         schema = handler(core_schema)
         members = handler.resolve_ref_schema(schema).get("properties", {})
         for kind in cls.__mro__[::-1]:
-            for name, text in _described_members(kind).items() if issubclass(kind, Document) else ():
-                if name in members and cls.model_fields[name].description is None:
-                    members[name]["description"] = text
+            if issubclass(kind, Document):
+                for name, text in _descriptions(kind.__module__).get(kind.__name__, {}).items():
+                    if name in members and cls.model_fields[name].description is None:
+                        members[name]["description"] = text
         return schema
 
 
 @cache
-def _described_members(kind: type) -> dict[str, str]:
-    """Return what stands under the members of a class itself."""
-    (written,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    described = {}
-    for one in pairwise(written.body) if isinstance(written, ast.ClassDef) else ():
+def _descriptions(module: str) -> dict[str, dict[str, str]]:
+    """Return what stands under the members of the classes of a module."""
+    written = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {one.name: dict(_described_members(one)) for one in written if isinstance(one, ast.ClassDef)}
+
+
+def _described_members(written: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for one in pairwise(written.body):
         match one:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                described[name] = inspect.cleandoc(text)
-    return described
+                yield name, inspect.cleandoc(text)
 
 
 class RequestDocument(Document):
