@@ -64,18 +64,6 @@ def find_stop_words(name: str | None) -> frozenset[str]:
     raise InvalidInputError(f"stop_words must be one of None, 'english', 'pictures', got {name!r}")
 
 
-@lru_cache(maxsize=1 << 10)
-def is_english_word(word: str) -> bool:
-    """Return whether a lower-case word is in the dictionary of the package simplemma, which knows common names, too.
-
-    >>> [is_english_word(word) for word in ("rockets", "starry", "kaufland")]
-    [True, True, False]
-    """
-    from simplemma import is_known
-
-    return bool(is_known(word, lang="en"))
-
-
 @lru_cache(maxsize=1 << 18)
 def lemma(word: str, language: str = "en") -> str:
     """Return the dictionary form of a lower-case word: dogs, dog; wearing, wear.
