@@ -81,7 +81,7 @@ def test_whoever_asks_the_service_waits_for_nothing_that_it_has(served: Path) ->
     assert len(asked.stdout.splitlines()) == 3
     loaded = {name.partition(".")[0] for name in asked.stderr.split()}
     # Typer would check every argument by Pydantic.
-    assert {"numpy", "pyarrow", "lancedb", "onnxruntime", "PIL", "pydantic"}.isdisjoint(loaded)
+    assert {"numpy", "pyarrow", "lancedb", "onnxruntime", "PIL", "pydantic", "rich"}.isdisjoint(loaded)
 
 
 def test_a_picture_of_this_machine_is_searched_with_here(served: Path) -> None:

@@ -5,31 +5,23 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rich.console import Console
-from rich.text import Text
-
-from diptych.cli.console.output import folded, notes, numbers, print_json, results, scores, table, whole
+from diptych.cli.console.output import goes_to_a_pipe, notes, print_json, results
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
 from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
 from diptych.collection.search.answers import HYBRID_OF_MODE
 from diptych.collection.search.query import Query
-from diptych.data.picture_files import clock, picture_suffixes, unread_reason
+from diptych.data.picture_files import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.cli.commands.served_collection import ServedCollection
     from diptych.collection import Answer, Answers, Collection, Filter, Item
-
-# Where captions get a column of their own instead of a line below the path.
-_WIDE = 100
-_SHEET_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,6 @@ class AnswersReport:
 
     def print(self) -> None:
         """Print to stdout in the format that was asked for."""
-        console = results()
         match self.settings.format:
             case AnswerFormat.JSON:
                 print_json(self._document())
@@ -74,14 +65,16 @@ class AnswersReport:
                 self._print_paths("\n")
             case AnswerFormat.PATHS0:
                 self._print_paths("\0")
-            case AnswerFormat.AUTO if not console.is_terminal:
+            case AnswerFormat.AUTO if goes_to_a_pipe():
                 if self.settings.target is Target.TEXTS:
                     self._print_captions()
                 else:
                     self._print_paths("\n")
             case _ if self.answers:
-                self._print_sheet(console)
-                self._print_table(console)
+                from diptych.cli.console.answers_table import AnswersTable
+
+                drawn = self.settings.target, self.settings.thumbnails
+                AnswersTable(self.answers, *drawn, self.item_of, self.thumbnail_of).print(results())
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -128,83 +121,6 @@ class AnswersReport:
         sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in self.answers)
         sys.stdout.flush()
 
-    def _print_sheet(self, console: Console) -> None:
-        graphics = choose_graphics(self.settings.thumbnails, console, os.environ)
-        if graphics is None:
-            return
-        shown: Sequence[Answer] = self.answers
-        if self.settings.thumbnails == "auto":
-            shown = self.answers[: _SHEET_LINES * tiles_per_line(console)]
-        tiles = [
-            (f"{answer.rank}  {_percent(answer.probability)}", picture)
-            for answer in shown
-            if (picture := self.thumbnail_of(answer.id))
-        ]
-        if tiles:
-            print_sheet(tiles, graphics, console)
-            console.print()
-
-    def _print_table(self, console: Console) -> None:
-        origins = [_origin(self.item_of(answer.id)) for answer in self.answers]
-        is_wide = console.width >= _WIDE
-        says_why = self.answers.mode != "similarity"
-        captions = [self._words(answer, says_why=says_why and not is_wide) for answer in self.answers]
-        columns = [*scores(""), *numbers("probability" if is_wide else "prob.", "score")]
-        columns += [whole("found by")] if says_why and is_wide else []
-        columns += [folded("picture"), *([folded("caption")] if is_wide and any(captions) else [])]
-        listing = table(*columns)
-        for answer, caption, origin in zip(self.answers, captions, origins, strict=True):
-            cells: list[str | Text] = [str(answer.rank), _percent(answer.probability), f"{answer.score:.3f}"]
-            if says_why and is_wide:
-                cells.append(_found_by(answer))
-            name = _linked(answer)
-            if origin:
-                name = Text.assemble(name, ("\n" + origin, "dim"))
-            if is_wide and any(captions):
-                cells += [name, caption]
-            else:
-                cells.append(Text.assemble(name, ("\n" + caption, "dim")) if caption else name)
-            listing.add_row(*cells)
-        console.print(listing)
-
-    def _words(self, answer: Answer, *, says_why: bool) -> str:
-        is_text = self.settings.target is Target.TEXTS
-        caption = answer.caption if is_text else next(iter(self.item_of(answer.id).captions), "")
-        read = " ".join(word.text for word in answer.picture_words)
-        lines = [caption, read and f"text in the picture: {read}", says_why and f"found by: {_found_by(answer)}"]
-        return "\n".join(printable(line) for line in lines if line)
-
-
-def _found_by(answer: Answer) -> str:
-    """Return what brought an answer up: its fields with the words, and similarity."""
-    similar = ("similarity",) if "points" in answer.matched_by else ()
-    return ", ".join((*answer.matched_fields, *similar))
-
-
-def _origin(item: Item) -> str:
-    """Return when and where a picture was taken, as far as it is known.
-
-    >>> from diptych.collection import Item
-    >>> _origin(Item("1", "a.jpg", None, facts={"taken": "2019-07-14T18:05:31+02:00", "place": "Sintra"}))
-    '2019-07-14 18:05, Sintra'
-    """
-    fields = item.fields
-    taken = str(fields.get("taken") or fields.get("year") or "")
-    where = [str(fields[name]) for name in ("place", "country") if fields.get(name)]
-    return printable(", ".join([*([taken[:16].replace("T", " ")] if taken else []), *where]))
-
-
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.0f} %" if probability >= 0.01 else "< 1 %"
-
-
-def _linked(answer: Answer) -> Text:
-    if answer.path is None:
-        return Text("(a text)", style="dim")
-    name = printable(shown_path(answer.path)) + ("" if answer.seconds is None else f" at {clock(answer.seconds)}")
-    name += "" if answer.region is None else f" ({answer.region.place})"
-    return Text(name, style=f"link {answer.path.absolute().as_uri()}")
-
 
 class SearchSession:
     """Asks a collection, prints what it answers, and remembers both, so that the next search can build on them."""
@@ -223,7 +139,6 @@ class SearchSession:
         self.shown: dict[int, Answer] = {}
         self.ask_for_all = "--all"
         self._offset = settings.offset
-        self._notes = notes()
         self._quiet = quiet
         self._why = why
 
@@ -265,7 +180,7 @@ class SearchSession:
     def note(self, text: str) -> None:
         """Say something beside the answers."""
         if not self._quiet:
-            self._notes.print(text, soft_wrap=True)
+            notes().print(text, soft_wrap=True)
 
     def _picture(self, name: str) -> Path | None:
         """Return a picture file of that name, seen from here or from the folder of the collection's pictures."""
@@ -301,7 +216,7 @@ class SearchSession:
 
             # Only a collection that is open here is asked for reasons.
             for line in why_lines(cast("Collection", self.collection), query, answers[:]):
-                self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
+                notes().print(line, soft_wrap=True, markup=False, highlight=False)
         return answers
 
     def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
@@ -340,7 +255,7 @@ class SearchSession:
             self.note("no more answers")
         elif not answers:
             self.note(f"nothing reaches a probability of {limit}; ask for less")
-        elif is_short and settings.min_probability is not None and results().is_terminal:
+        elif is_short and settings.min_probability is not None and not goes_to_a_pipe():
             self.note(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
 
     def _why_nothing(self, settings: SearchSettings) -> str:
