@@ -114,3 +114,15 @@ def test_what_must_be_given_is_asked_for() -> None:
         result = CliRunner().invoke(program, given)
         assert result.exit_code == 2
         assert "Missing" in result.stderr
+
+
+def test_parameters_that_are_described_in_another_way_are_checked() -> None:
+    class Parameter:
+        type_descriptor = object()
+        callback = None
+
+        def process_value(self, ctx: Any, value: Any) -> tuple[Any, Any]:
+            return ctx, value
+
+    (parameter,) = take_plain_arguments([Parameter()])
+    assert parameter.process_value("context", "7") == ("context", "7")

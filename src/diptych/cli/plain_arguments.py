@@ -27,7 +27,8 @@ def take_plain_arguments(parameters: list[Any]) -> list[Any]:
 def _processed(parameter: Any, check: Any, ctx: Any, value: Any) -> Any:
     try:
         taken = _taken(parameter, value)
-    except _NotPlainError:
+    except (_NotPlainError, AttributeError):
+        # So does a version of Typer that describes its parameters in another way.
         return check(ctx, value)
     return taken if parameter.callback is None else parameter.callback(ctx, parameter, taken)
 
