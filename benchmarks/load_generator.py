@@ -2,8 +2,8 @@
 
 Started by ``service_load.py`` and ``mixed_load.py``. A client keeps one connection, asks, and clicks one of the answers
 where clicks are wanted, then asks again. With ``--writes`` that share of its turns adds a text, changes one of its own
-or removes it, in equal parts, so that the collection does not grow; with ``--uploads`` it searches with a picture that
-it sends. Standard library alone, because a richer client would cost more than the service.
+or removes it, and it never has more than two, so that the collection does not grow; with ``--uploads`` it searches with
+a picture that it sends. Standard library alone, because a richer client would cost more than the service.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
+
+_MOST_OWN = 2
 
 
 class Client(threading.Thread):
@@ -74,7 +76,9 @@ class Client(threading.Thread):
             self._search(self._random.choice(self._queries))
 
     def _write(self) -> None:
-        kind = self._random.choice(("add", "change", "remove")) if self.own else "add"
+        kinds = ("add", "change", "remove")
+        # Left to chance, more would be added than removed for a long time.
+        kind = "add" if not self.own else self._random.choice(kinds[len(self.own) // _MOST_OWN :])
         item = self._random.choice(list(self.own)) if kind != "add" else ""
         self._written += 1
         name = f"{self._written} of client {self._number}"

@@ -50,6 +50,7 @@ class Tables:
         self.ledger = Ledger(folder) if copies is None else None
         self._open: dict[str, Any] = {}
         self._index_stamps: dict[str, int] = {}
+        self._shared: Any = None
         self._unwritten_commits = 0
 
     def names(self) -> set[str]:
@@ -99,20 +100,25 @@ class Tables:
         # Before it is read: whatever comes between is found to have changed.
         self._index_stamps[name] = self._index_stamp(name)
         try:
-            table = reading_columns_once(self._database().open_table(name))
+            table = reading_columns_once(self._database(name).open_table(name))
             return table, int(table.version)
         except (ValueError, RuntimeError, OSError) as problem:
             raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
 
-    def _database(self) -> Any:
-        """Connect to the folder with a memory of its own: every table has one, and an empty one for new indexes.
+    def _database(self, name: str) -> Any:
+        """Return a connection for a table; with indexes it has one of its own, and another one when they have changed.
 
         The engine would go on to keep what it has read of the indexes before. Every read asks for the newest version:
         another process may have written since.
         """
+        if self._shared is not None and not self._index_stamps[name]:
+            return self._shared
         engine = engine_package()
         session = engine.Session(metadata_cache_size_bytes=_METADATA_BYTES)
-        return engine.connect(str(self.folder), read_consistency_interval=timedelta(0), session=session)
+        database = engine.connect(str(self.folder), read_consistency_interval=timedelta(0), session=session)
+        if not self._index_stamps[name]:
+            self._shared = database
+        return database
 
     def _index_stamp(self, name: str) -> int:
         """Return what is another number when indexes of a table have come or gone."""
@@ -128,7 +134,7 @@ class Tables:
             # A writer killed while it created the table leaves a folder without any version, which is no table.
             shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
             self._index_stamps[name] = 0
-            table = self._open[name] = reading_columns_once(self._database().create_table(name, schema=schema))
+            table = self._open[name] = reading_columns_once(self._database(name).create_table(name, schema=schema))
             self.committed(name)
         return table
 
