@@ -200,7 +200,7 @@ class Visitors:
 
     def log(self, scores: FloatArray, n_searches: int, *, grows: bool = True) -> SearchLog:
         """Return what the collection, which grows meanwhile, shows them by its scores, and what they click."""
-        stages = STAGES if grows else STAGES[-1:]
+        stages = STAGES if grows else STAGES[-1:] * len(STAGES)
         world, rng, asked = self._world, self._rng, np.flatnonzero(self._world.asked)
         ranks = rng.permutation(len(asked))
         grown = rng.permutation(len(world.items))
