@@ -24,3 +24,18 @@ def test_a_program_ends_as_it_should(tmp_path: Path) -> None:
     assert (run.returncode, run.stdout.split("\n"), run.stderr) == (3, ["last words", "True", ""], "")
     assert [path.name for path in tmp_path.iterdir()] == ["written"]
     assert (tmp_path / "written").read_text() == "whole"
+
+
+def test_a_program_that_has_started_keeps_what_is_there_and_looks_through_what_comes() -> None:
+    program = (
+        "import gc, weakref\n"
+        "from diptych import own_process\n"
+        "own_process.claim()\n"
+        "own_process.settle()\n"
+        "class Ring: pass\n"
+        "ring = Ring(); ring.itself = ring; gone = weakref.ref(ring); del ring\n"
+        "held = [[] for _ in range(20_000)]\n"
+        "print(gc.get_freeze_count() > 0, gone() is None)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "True"]

@@ -8,7 +8,7 @@ import os
 
 # A search makes a hundred thousand objects that stay, most of them by imports; looking through them for what could go
 # is a tenth of its time.
-_NEW_OBJECTS = 200_000
+_NEW_OBJECTS, _SOON = 200_000, 10_000
 _claimed = False
 
 
@@ -21,6 +21,12 @@ def claim() -> None:
     atexit.register(gc.freeze)
     # Pydantic would read what every installed package says of itself; Typer does without for arguments, too.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+
+
+def settle() -> None:
+    """Say that a program that runs for long has started: what is there stays, and what comes is looked through soon."""
+    gc.freeze()
+    gc.set_threshold(_SOON)
 
 
 def is_ours() -> bool:

@@ -232,7 +232,9 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
     # Imported where requests are answered: a supervisor needs no application.
     from diptych.service.app import create_app
 
-    run_server(create_app(settings), settings, listening)
+    app = create_app(settings)
+    own_process.settle()
+    run_server(app, settings, listening)
 
 
 def _share_heaps() -> None:
