@@ -73,11 +73,15 @@ def test_a_reader_in_another_process_holds_versions_until_it_ends(tmp_path: Path
 
 
 def test_whoever_may_not_write_reads_without_saying_so(tmp_path: Path) -> None:
-    with long_read(tmp_path / "there is no such folder"):
-        pass
+    (tmp_path / "file").touch()
+    with long_read(tmp_path / "file"):
+        assert not is_being_read(tmp_path)
     with long_read(tmp_path), long_read(tmp_path):
         assert is_being_read(tmp_path)
     assert not is_being_read(tmp_path)
+    # of another user, say
+    (tmp_path / "reading.that cannot be opened").mkdir()
+    assert is_being_read(tmp_path)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, unique=True), st.integers(0, 1000))

@@ -83,9 +83,8 @@ def is_being_read(store: Path) -> bool:
 
 
 def _is_left_behind(ticket: Path) -> bool:
-    """Say whether a ticket is of a process that ended, and remove it."""
-    filelock = search_package("filelock")
-    with suppress(filelock.Timeout), filelock.FileLock(ticket, timeout=0.0, mode=0o600):
+    """Say whether a ticket is of a process that ended, and remove it; that of another user cannot be told."""
+    with suppress(OSError), search_package("filelock").FileLock(ticket, timeout=0.0, mode=0o600):
         ticket.unlink(missing_ok=True)
         return True
     return False
