@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from diptych.models.pairwise import *
     from diptych.models.preprocessed import Preprocessed as Preprocessed
     from diptych.models.query_bank import QueryBankNormalized as QueryBankNormalized
-    from diptych.models.random import Random as Random
     from diptych.models.ranking import *
     from diptych.models.registry import find_model as find_model
     from diptych.models.registry import method_name as method_name
     from diptych.models.registry import model_classes as model_classes
     from diptych.models.semantic import *
-    from diptych.models.shared_space import SharedSpace as SharedSpace
+    from diptych.models.unlearned import Random as Random
+    from diptych.models.unlearned import SharedSpace as SharedSpace
 else:
     # Each is imported when it is asked for: a search needs few of them.
     __getattr__, __all__ = declared_exports(__name__)

@@ -118,7 +118,7 @@ def test_query_based_scoring_is_a_mean_of_means(clicked, plain, scale):
 
 
 def test_online_classification_looks_at_the_most_similar_candidates(clicked, plain, monkeypatch):
-    monkeypatch.setattr("diptych.models.clicks.online_classification._BLOCK_NUMBERS", 50)
+    monkeypatch.setattr("diptych.models.clicks.neighbour_queries._BLOCK_NUMBERS", 50)
     model = OnlineClassification(n_images=5).fit_clicks(clicked.log, clicked.images)
     scores = model.scores(QUERIES, clicked.asked[:8])
     for row, query in enumerate(QUERIES):

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cross_decomposition import PLSRegression
 
 from diptych.models import BLM, CCA, CCA3V, CFA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, PLS, ClusterCCA
-from diptych.models.discriminant.gmmfa import laplacian_moment, nearest_of_class, nearest_of_others
+from diptych.models.discriminant.generalized_multiview import laplacian_moment, nearest_of_class, nearest_of_others
 
 WITH_LABELS = [CCA3V, ClusterCCA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA]
 
@@ -204,7 +204,7 @@ def test_graphs_are_those_of_all_distances(seed, n, count, block):
     rng = np.random.default_rng(seed)
     rows, belongs = rng.normal(size=(n, 3)), rng.random((n, 3)) < 0.5
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("diptych.models.discriminant.gmmfa._BLOCK_BYTES", 8 * n * block)
+        patch.setattr("diptych.models.discriminant.generalized_multiview._BLOCK_BYTES", 8 * n * block)
         within, across = nearest_of_class(rows, belongs, count), nearest_of_others(rows, belongs, count)
     distances = cdist(rows, rows)
     expected = set()

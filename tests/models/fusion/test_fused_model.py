@@ -12,7 +12,7 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import CCA, CFA, CVH, PLS, SM, FusedModel, LinearRegression, SharedSpace, fuse_scores, load_model
 from diptych.models.fusion import score_deviation
-from diptych.models.random import Random
+from diptych.models.unlearned import Random
 
 PARTS = (CCA(n_components=3), PLS(n_components=2, metric="pearson"), CFA(n_components=3, metric="dot"))
 

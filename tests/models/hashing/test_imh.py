@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import CVH, IMH
-from diptych.models.hashing.imh import MediaAgreement, balanced_thresholds, neighbour_graph
+from diptych.models.hashing.spectral import MediaAgreement, balanced_thresholds, neighbour_graph
 from tests.models.hashing.sure_bits import assert_same_bits
 
 N_PAIRS, RIDGE, SMOOTHNESS = 50, 0.3, 0.05
@@ -77,7 +77,7 @@ def test_the_operator_is_the_limit_of_the_papers_matrix():
 def test_lanczos_finds_what_the_whole_matrix_has(monkeypatch):
     problem = agreement(*centred_pairs())
     values, vectors = np.linalg.eigh(problem.apply(np.eye(N_PAIRS)))
-    monkeypatch.setattr("diptych.models.hashing.imh._WHOLE", 0)
+    monkeypatch.setattr("diptych.models.hashing.spectral._WHOLE", 0)
     found, columns = problem.top(4, seed=0)
     np.testing.assert_allclose(found, values[::-1][:4], atol=1e-8)
     assert subspace_angles(columns, vectors[:, -4:]).max() < 1e-6
@@ -108,7 +108,7 @@ def test_the_graph_is_that_of_brute_force(monkeypatch):
     weights = np.zeros((40, 40))
     np.put_along_axis(weights, nearest, 1, axis=1)
     np.testing.assert_array_equal(neighbour_graph(rows, 4).toarray(), (weights + weights.T) / 2)
-    monkeypatch.setattr("diptych.models.hashing.imh._BLOCK_BYTES", 8 * 40 * 7)
+    monkeypatch.setattr("diptych.models.hashing.spectral._BLOCK_BYTES", 8 * 40 * 7)
     np.testing.assert_array_equal(neighbour_graph(rows, 4).toarray(), (weights + weights.T) / 2)
     assert neighbour_graph(rows[:3], 10).toarray().sum() == 6
 

@@ -13,7 +13,7 @@ from diptych.errors import InvalidInputError
 from diptych.models import CCA, CMFH, CVH, DCH, LCMFH, SCMOrth, SCMSeq
 from diptych.models.hashing._solvers import semantic_factors
 from diptych.models.hashing.dch import descend
-from diptych.models.hashing.scm_seq import signed_sum
+from diptych.models.hashing.scm import signed_sum
 from diptych.models.labels import Targets
 from diptych.models.moments import moments
 from tests.models.hashing.sure_bits import assert_same_bits

@@ -1,4 +1,4 @@
-"""Collective matrix factorisation hashing."""
+"""Collective matrix factorisation hashing, and its form in which labels are the factors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid
+from diptych.models.base import Grid, Need
 from diptych.models.hashing._solvers import CollectiveFactorisation, ScaledViews, check_factorisation
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
-from diptych.models.moments import moments
+from diptych.models.moments import LabelView, MomentModel, Moments, moments
 
 
 class CMFH(LinearHashingModel):
@@ -136,3 +136,113 @@ class CMFH(LinearHashingModel):
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         image = project(images, self.image_mean_, self.image_part_)
         return np.asarray(image + project(texts, self.text_mean_, self.text_part_))
+
+
+class LCMFH(MomentModel, LinearHashingModel):
+    """Label-consistent matrix factorisation hashing: pairs with the same labels share one latent vector.
+
+        min  λ‖X − LZU₁‖² + (1−λ)‖Y − LZU₂‖² + μ(‖LZ − XP₁‖² + ‖LZ − YP₂‖²) + γ(‖U₁‖² + ‖U₂‖² + ‖P₁‖² + ‖P₂‖² + ‖LZ‖²)
+
+    `CMFH` whose latent V is LZ: one row of Z per class, L the labels with rows of unit length. After the moments XᵀX,
+    YᵀY, LᵀX, LᵀY and LᵀL every round is independent of the number of pairs, which makes it the cheapest strong
+    supervised method on large data. Both views are centred and scaled to rows of mean square length one.
+
+    The authors give the database codes from its true labels and shift queries by the mean of the test set. Neither is
+    available when searching: here both sides are projected, with the means of the training rows.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes.
+    balance : float
+        λ: the weight of the pictures' reconstruction; the texts have 1 − λ.
+    mu : float
+        How much the latent vectors must be predictable from each side.
+    regularization : float
+        γ, against the mean row; the authors' 0.001 stands against sums over all rows, so that it grows weaker with
+        the data. This default and that of μ are ours.
+    max_iter, tol : int, float
+        Stop after so many rounds, or when the objective falls by less than this share.
+    random_state : int
+        Of the first Z.
+
+    Attributes
+    ----------
+    objectives_ : array
+        The objective after each round.
+    class_codes_ : array
+        Z: the latent vector of each class.
+
+    References
+    ----------
+    Wang, Gao, Wang and He, "Label consistent matrix factorization hashing for large-scale cross-modal similarity
+    search", TPAMI 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import LCMFH
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(4, size=300)
+    >>> images, texts = rng.normal(size=(4, 20))[labels], rng.normal(size=(4, 15))[labels]
+    >>> images, texts = images + 0.1 * rng.normal(size=images.shape), texts + 0.1 * rng.normal(size=texts.shape)
+    >>> model = LCMFH(n_bits=16).fit(images, texts, labels)
+    >>> bool(model.score(images, texts, labels) > 0.95)
+    True
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
+    when_to_use: ClassVar[str] = "Codes from labels on very large data: rounds are free once moments are summed."
+    grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
+    label_view: ClassVar[LabelView] = "unit"
+
+    objectives_: FloatArray
+    class_codes_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_bits: int = 16,
+        balance: float = 0.5,
+        mu: float = 1.0,
+        regularization: float = 0.001,
+        max_iter: int = 20,
+        tol: float = 1e-6,
+        random_state: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.balance = balance
+        self.mu = mu
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_factorisation(self)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        views, labels = ScaledViews.of(sums), sums.known_labels
+        steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
+        # LᵀL and [X, Y]ᵀL of the mean row.
+        gram = labels.gram / sums.n_rows
+        label_products = np.vstack([labels.image.T / views.image_scale, labels.text.T / views.text_scale])
+        label_products /= sums.n_rows
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        codes = np.random.default_rng(self.random_state).normal(size=(len(gram), self.n_bits))
+
+        def latent_of(attraction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            codes = inverse @ label_products.T @ attraction
+            return codes, codes.T @ gram @ codes, label_products @ codes
+
+        self.class_codes_, products, self.objectives_ = steps.alternate(
+            codes.T @ gram @ codes,
+            label_products @ codes,
+            latent_of,
+            coupling=self.mu,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
+        self.image_projection_, self.text_projection_ = views.unscaled(steps.predictors(products))

@@ -6,7 +6,7 @@ from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
     from diptych.models.neural.deep_sm import DeepSM as DeepSM
-    from diptych.models.neural.deep_ts import DeepTS as DeepTS
+    from diptych.models.neural.deep_sm import DeepTS as DeepTS
     from diptych.models.neural.ldsp import LDSP as LDSP
     from diptych.models.neural.mnil import MNiL as MNiL
 else:

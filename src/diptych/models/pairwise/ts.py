@@ -9,7 +9,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.models.base import CrossModalModel, Grid, Need, Variants, check_choice
-from diptych.models.semantic.marginal_sm import MarginalSM
+from diptych.models.semantic.semantic_matching import MarginalSM
 from diptych.space import Space
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL
 from diptych.models.neural.mnil._data import BatchStream, PairOrder, TrainingPairs, distinct_pictures, squares
+from diptych.models.neural.mnil._joint_training import RecordedGradients
 from diptych.models.neural.mnil._objective import Optimiser
-from diptych.models.neural.mnil._recorded_gradients import RecordedGradients
 from diptych.models.neural.mnil._towers import Towers
 
 
