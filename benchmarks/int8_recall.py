@@ -15,10 +15,10 @@ import sys
 import numpy as np
 
 from diptych.arrays import unit_rows
-from diptych.cli.precision import int8_retriever
 from diptych.data import load_dataset
 from diptych.metrics import RecallAtK
 from diptych.retriever import Retriever
+from diptych.retriever.eight_bits import int8_retriever
 
 MOST_LOST = 0.01
 MEASURES = RecallAtK(1), RecallAtK(10)

@@ -18,8 +18,7 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
-from diptych.collection.changes.describing import Describing
-from diptych.collection.changes.file_facts import FileFacts, FileRequest
+from diptych.collection.changes.file_facts import Describing, FileFacts, FileRequest
 from diptych.collection.changes.file_reading import read_files
 from speed_report import SpeedReport, speed_parser
 

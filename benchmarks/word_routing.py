@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.collection import Collection, Record
-from diptych.collection.search.answers import HYBRID_OF_MODE
+from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.collection.search.sought_words import folded_words
 from diptych.data.folders import data_folder
 from diptych.encoders.text.languages import describing_words

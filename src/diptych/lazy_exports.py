@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+_DECLARED = re.compile(r"^    from (\S+) import (\*|\w+)(?: as \2)?$", re.MULTILINE)
 
 
 def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -33,8 +36,8 @@ def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], An
 def declared_exports(package: str) -> tuple[Callable[[str], Any], list[str]]:
     """Return ``__getattr__`` and ``__all__`` of a package from the lines that its ``__init__`` has for type checkers.
 
-    Imports from modules count, and ``from package import *`` for all that a package below declares, so that a name is
-    declared once.
+    That is ``from module import name as name``, and ``from package import *`` for all that a package below declares, so
+    that a name is declared once. Every program waits for these lists, which a search for such lines finds at once.
 
     >>> from diptych.lazy_exports import declared_exports
     >>> find, names = declared_exports("diptych.models.correlation")
@@ -49,17 +52,13 @@ def declared_exports(package: str) -> tuple[Callable[[str], Any], list[str]]:
 def _declared_modules(package: str) -> dict[str, str]:
     """Return the names, between spaces, that each module gives; no module is imported for it."""
     # Most programs that import Diptych alone need none of these.
-    import ast
-    from importlib.abc import InspectLoader
     from importlib.util import find_spec
 
     spec = find_spec(package)
-    source = spec.loader.get_source(package) if spec is not None and isinstance(spec.loader, InspectLoader) else None
-    guarded = [part for part in ast.parse(source or "").body if isinstance(part, ast.If)]
+    loader: Any = None if spec is None else spec.loader
     modules: dict[str, str] = {}
-    for line in [line for part in guarded for line in part.body if isinstance(line, ast.ImportFrom)]:
-        module, names = str(line.module), " ".join(alias.name for alias in line.names)
-        modules |= _declared_modules(module) if names == "*" else {module: f"{modules.get(module, '')} {names}"}
+    for module, name in _DECLARED.findall(loader.get_source(package) or ""):
+        modules |= _declared_modules(module) if name == "*" else {module: f"{modules.get(module, '')} {name}"}
     return modules
 
 

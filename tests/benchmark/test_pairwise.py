@@ -30,7 +30,7 @@ from diptych.benchmark.published import published_rows
 from diptych.cli import app
 from diptych.cli.bench.task import draw_bench, print_study
 from diptych.data import Dataset, DatasetSplits, Pairs
-from diptych.data.datasets.tvgraz import CATEGORY_COUNTS, TVGRAZ
+from diptych.data.datasets.wikipedia import TVGRAZ, TVGRAZ_COUNTS
 from diptych.errors import InvalidInputError, MissingDataError, UnknownNameError
 from diptych.metrics import AP
 from diptych.models import CCA, LogisticCrossProduct, MarginalSM, Preprocessed, Random
@@ -251,14 +251,14 @@ def test_a_study_or_a_task_is_found_by_name():
 
 def write_tvgraz(folder, *, counts=None, arrays=None, categories=None):
     folder.mkdir(parents=True)
-    names = list(CATEGORY_COUNTS) if categories is None else categories
+    names = list(TVGRAZ_COUNTS) if categories is None else categories
     rng = np.random.default_rng(0)
     features = {}
     for part, (prefix, suffix) in enumerate((("train", "tr"), ("test", "te"))):
         numbers = [
             number
             for number, name in enumerate(names, start=1)
-            for _ in range((counts or CATEGORY_COUNTS).get(name, (1, 1))[part])
+            for _ in range((counts or TVGRAZ_COUNTS).get(name, (1, 1))[part])
         ]
         lines = [f"text{row}\timage{row}\t{number}" for row, number in enumerate(numbers)]
         (folder / f"{prefix}set_txt_img_cat.list").write_text("\n".join(lines) + "\n")
@@ -277,7 +277,7 @@ def test_tvgraz_is_read_in_its_published_counts(tmp_path, monkeypatch):
     assert splits.train.labels[-1] == "pram"
     assert find_task("pairwise-tvgraz").load().test.texts.shape == (500, 3)
     # Table II of Costa Pereira et al. gives the sums too.
-    assert tuple(map(sum, zip(*CATEGORY_COUNTS.values(), strict=True))) == (1558, 500)
+    assert tuple(map(sum, zip(*TVGRAZ_COUNTS.values(), strict=True))) == (1558, 500)
 
 
 def test_the_command_prints_what_is_here_and_names_what_is_not(tmp_path, monkeypatch):
@@ -298,7 +298,7 @@ def test_the_command_prints_what_is_here_and_names_what_is_not(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("broken", "hint"),
     [
-        ({"counts": {**CATEGORY_COUNTS, "frog": (214, 67)}}, "214 pairs of category frog"),
+        ({"counts": {**TVGRAZ_COUNTS, "frog": (214, 67)}}, "214 pairs of category frog"),
         ({"arrays": {"I_tr": np.eye(2)}}, "has no array I_te"),
         ({"categories": ["brain", "frog"]}, "must list brain"),
         ({"arrays": {name: np.ones((7, 2)) for name in ("I_tr", "I_te", "T_tr", "T_te")}}, "must have the 1558 rows"),

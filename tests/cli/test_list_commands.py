@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diptych.cli.arguments import encoder_classes
-from diptych.cli.commands.encoders import missing_for
+from diptych.cli.commands.methods import missing_for
 from diptych.data import describe_datasets
 from diptych.encoders import TfidfTopics
 from diptych.errors import MissingPackageError

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
-from diptych.cli.plain_arguments import take_plain_arguments
+from diptych.cli.app import take_plain_arguments
 
 
 class Colour(StrEnum):

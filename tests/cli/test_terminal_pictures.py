@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from diptych.cli.console import thumbnails
-from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
+from diptych.cli.console import answers_table
+from diptych.cli.console.answers_table import choose_graphics, print_sheet, tiles_per_line
 from diptych.cli.options import Thumbnails
 
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b[78]|\x1b_G[^\x1b]*\x1b\\|\x1b\]1337;[^\x07]*\x07")
@@ -59,7 +59,7 @@ def test_no_picture_where_none_can_be_seen() -> None:
 
 @pytest.mark.parametrize("size", [(10, 10), (400, 20), (20, 400), (3, 3000), (1, 1)])
 def test_a_picture_fits_its_box_and_keeps_its_shape(size: tuple[int, int]) -> None:
-    columns, rows = thumbnails.fitting_cells(*size, columns=19, rows=8)
+    columns, rows = answers_table.fitting_cells(*size, columns=19, rows=8)
     assert 1 <= columns <= 19
     assert 1 <= rows <= 8
     # A cell is as high as two are wide; what is left of rounding is less than one cell.
@@ -69,7 +69,7 @@ def test_a_picture_fits_its_box_and_keeps_its_shape(size: tuple[int, int]) -> No
 
 
 def test_a_block_shows_two_pixels() -> None:
-    lines = thumbnails.block_lines(picture(4, 4, (255, 0, 0), (0, 0, 255)), columns=4, rows=2)
+    lines = answers_table.block_lines(picture(4, 4, (255, 0, 0), (0, 0, 255)), columns=4, rows=2)
     assert [line.plain for line in lines] == ["▀▀▀▀", "▀▀▀▀"]
     colours = [
         [(tuple(span.style.color.triplet), tuple(span.style.bgcolor.triplet)) for span in line.spans]  # type: ignore[union-attr]
@@ -83,7 +83,7 @@ def test_kitty_gets_the_same_picture_in_chunks() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
     stream = io.BytesIO()
     Image.fromarray(noise).save(stream, "PNG")
-    chunks = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", thumbnails.kitty_sequence(stream.getvalue(), 19, 8))
+    chunks = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", answers_table.kitty_sequence(stream.getvalue(), 19, 8))
     assert len(chunks) > 1
     assert all(len(data) <= 4096 for _, data in chunks)
     assert [keys[-3:] for keys, _ in chunks] == ["m=1"] * (len(chunks) - 1) + ["m=0"]
@@ -94,7 +94,7 @@ def test_kitty_gets_the_same_picture_in_chunks() -> None:
 
 def test_iterm2_gets_the_same_bytes() -> None:
     original = picture(8, 8, (1, 2, 3))
-    sequence = thumbnails.iterm2_sequence(original, 19, 8)
+    sequence = answers_table.iterm2_sequence(original, 19, 8)
     assert base64.b64decode(sequence.partition(":")[2].removesuffix("\x07")) == original
 
 

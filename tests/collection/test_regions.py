@@ -15,7 +15,7 @@ from PIL import Image
 from diptych.collection import AddProgress, Answers, Collection, Record, backup_collection, restore_collection
 from diptych.collection.search.retriever_state import KEPT_SCORE, WHOLE_SHARE
 from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
-from diptych.encoders.image.picture_regions import REGIONS, read_regions
+from diptych.encoders.image.picture_parts import REGIONS, read_regions
 from diptych.errors import InvalidInputError
 from tests.collection.colour_retriever import COLOURS, ColourRetriever
 

@@ -17,6 +17,7 @@ from diptych.data.datasets.scenes.canvas import (
     Canvas,
     Field,
     Pen,
+    PortableRandom,
     box,
     circle,
     curve,
@@ -27,7 +28,6 @@ from diptych.data.datasets.scenes.canvas import (
     rounded_box,
     turned,
 )
-from diptych.data.datasets.scenes.portable_random import PortableRandom
 from diptych.data.datasets.scenes.things import draw_thing
 
 EXACT_OPERATIONS = {

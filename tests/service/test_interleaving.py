@@ -23,9 +23,8 @@ from diptych.metrics import draft_winner
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.errors import InterleavingError
 from diptych.service.clicks.interleaving import sign_test
-from diptych.service.clicks.records import InterleavedPage
+from diptych.service.clicks.records import InterleavedPage, InterleavingError
 
 Start = Callable[..., Any]
 A, B = ("one", "f1"), ("two", "f2")

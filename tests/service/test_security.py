@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.service.security.headers import CONTENT_SECURITY_POLICY, host_name
+from diptych.service.security.guards import CONTENT_SECURITY_POLICY, host_name
 from diptych.service.security.limits import TokenBuckets
 from diptych.service.security.sessions import KEY_SECONDS, LONGEST_SESSION_SECONDS, SESSION_SECONDS, PageSessions
 

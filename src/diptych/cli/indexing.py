@@ -22,7 +22,7 @@ from diptych.cli.console.paths import CollectionLocation, is_collection, new_col
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
 from diptych.collection.changes.add_report import AddProgress
-from diptych.collection.changes.describing import FactsChoice
+from diptych.collection.changes.file_facts import FactsChoice
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (
     CaptionedPicture,
@@ -203,7 +203,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
     if request.retriever is None and request.precision != "auto":
-        from diptych.cli.precision import check_precision
+        from diptych.retriever.eight_bits import check_precision
 
         check_precision(collection.retriever, request.precision)
     if request.retriever is not None:
@@ -223,7 +223,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
 
 def _retriever(request: IndexRequest, n_pictures: int, stored: str | None = None) -> Retriever:
     # A collection that is only brought up to date needs no encoder before there is something to encode.
-    from diptych.cli.precision import in_precision
+    from diptych.retriever.eight_bits import in_precision
 
     # The machines of a cluster may differ, and what is tried here holds for this one.
     n_encoded_here = 0 if request.scheduler else n_pictures
@@ -253,7 +253,7 @@ def add_pictures(
 
 
 def _tell_what_encodes(collection: Collection, stages: Stages) -> None:
-    from diptych.cli.precision import describe_encoding
+    from diptych.retriever.eight_bits import describe_encoding
 
     for line in describe_encoding(collection.retriever):
         stages.note(line)

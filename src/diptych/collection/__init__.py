@@ -2,118 +2,56 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.lazy_exports import lazy_exports
+from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.collection.browse.export import ExportedPictures
-    from diptych.collection.browse.facets import Facet, FacetValue, MapCell, Period
-    from diptych.collection.browse.filter import Filter
-    from diptych.collection.browse.saved import Album, SavedSearch
-    from diptych.collection.browse.suggestions import Suggestion
-    from diptych.collection.changes.add_report import AddProgress, AddReport
-    from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
-    from diptych.collection.changes.content_reading import ReadingReport, TextReport
-    from diptych.collection.changes.going_back import go_back
-    from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, MigrationReport, migrate_collection
-    from diptych.collection.changes.retriever_changes import ReencodeReport
-    from diptych.collection.changes.watching import FolderWatcher
-    from diptych.collection.collection import Collection
-    from diptych.collection.planning import Plan, RetrieverCosts, plan_collection
-    from diptych.collection.search.answers import Answer, Answers
-    from diptych.collection.search.query import Query, Term, parse_query
-    from diptych.collection.storage.change_journal import Version
-    from diptych.collection.storage.item import Item, Record
-    from diptych.collection.storage.retriever_protocol import (
-        CodeSource,
-        HashCodeRetrieverProtocol,
-        PointSource,
-        RetrieverProtocol,
-    )
-    from diptych.collection.storage.saved_retrievers import StoredRetriever
-    from diptych.collection.storage.status import Status
-    from diptych.encoders.image.picture_regions import PictureRegion
-    from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
-    from diptych.errors import CollectionError, UnknownRetrieverError
+    from diptych.collection.browse.export import ExportedPictures as ExportedPictures
+    from diptych.collection.browse.facets import Facet as Facet
+    from diptych.collection.browse.facets import FacetValue as FacetValue
+    from diptych.collection.browse.facets import MapCell as MapCell
+    from diptych.collection.browse.facets import Period as Period
+    from diptych.collection.browse.filter import Filter as Filter
+    from diptych.collection.browse.saved import Album as Album
+    from diptych.collection.browse.saved import SavedSearch as SavedSearch
+    from diptych.collection.browse.suggestions import Suggestion as Suggestion
+    from diptych.collection.changes.add_report import AddProgress as AddProgress
+    from diptych.collection.changes.add_report import AddReport as AddReport
+    from diptych.collection.changes.backup import BackupReport as BackupReport
+    from diptych.collection.changes.backup import RestoreReport as RestoreReport
+    from diptych.collection.changes.backup import backup_collection as backup_collection
+    from diptych.collection.changes.backup import restore_collection as restore_collection
+    from diptych.collection.changes.content_reading import ReadingReport as ReadingReport
+    from diptych.collection.changes.content_reading import TextReport as TextReport
+    from diptych.collection.changes.going_back import go_back as go_back
+    from diptych.collection.changes.maintenance import CheckReport as CheckReport
+    from diptych.collection.changes.maintenance import DuplicateGroup as DuplicateGroup
+    from diptych.collection.changes.maintenance import MigrationReport as MigrationReport
+    from diptych.collection.changes.maintenance import migrate_collection as migrate_collection
+    from diptych.collection.changes.retriever_changes import ReencodeReport as ReencodeReport
+    from diptych.collection.changes.watching import FolderWatcher as FolderWatcher
+    from diptych.collection.collection import Collection as Collection
+    from diptych.collection.planning import Plan as Plan
+    from diptych.collection.planning import RetrieverCosts as RetrieverCosts
+    from diptych.collection.planning import plan_collection as plan_collection
+    from diptych.collection.search.query import Answer as Answer
+    from diptych.collection.search.query import Answers as Answers
+    from diptych.collection.search.query import Query as Query
+    from diptych.collection.search.query import Term as Term
+    from diptych.collection.search.query import parse_query as parse_query
+    from diptych.collection.storage.change_journal import Version as Version
+    from diptych.collection.storage.item import Item as Item
+    from diptych.collection.storage.item import Record as Record
+    from diptych.collection.storage.retriever_protocol import CodeSource as CodeSource
+    from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol as HashCodeRetrieverProtocol
+    from diptych.collection.storage.retriever_protocol import PointSource as PointSource
+    from diptych.collection.storage.retriever_protocol import RetrieverProtocol as RetrieverProtocol
+    from diptych.collection.storage.saved_retrievers import StoredRetriever as StoredRetriever
+    from diptych.collection.storage.status import Status as Status
+    from diptych.encoders.image.picture_parts import PictureRegion as PictureRegion
+    from diptych.encoders.image.picture_parts import PictureText as PictureText
+    from diptych.encoders.image.picture_parts import PictureWord as PictureWord
+    from diptych.errors import CollectionError as CollectionError
+    from diptych.errors import UnknownRetrieverError as UnknownRetrieverError
 else:
     # Who only asks how a collection is, or where, waits for no engine.
-    __getattr__ = lazy_exports(
-        __name__,
-        {
-            "diptych.collection.browse.export": "ExportedPictures",
-            "diptych.collection.browse.facets": "Facet FacetValue MapCell Period",
-            "diptych.collection.browse.filter": "Filter",
-            "diptych.collection.browse.saved": "Album SavedSearch",
-            "diptych.collection.browse.suggestions": "Suggestion",
-            "diptych.collection.changes.add_report": "AddProgress AddReport",
-            "diptych.collection.changes.backup": "BackupReport RestoreReport backup_collection restore_collection",
-            "diptych.collection.changes.content_reading": "ReadingReport TextReport",
-            "diptych.collection.changes.going_back": "go_back",
-            "diptych.collection.changes.maintenance": "CheckReport DuplicateGroup MigrationReport migrate_collection",
-            "diptych.collection.changes.retriever_changes": "ReencodeReport",
-            "diptych.collection.changes.watching": "FolderWatcher",
-            "diptych.collection.collection": "Collection",
-            "diptych.collection.planning": "Plan RetrieverCosts plan_collection",
-            "diptych.collection.search.answers": "Answer Answers",
-            "diptych.collection.search.query": "Query Term parse_query",
-            "diptych.collection.storage.change_journal": "Version",
-            "diptych.collection.storage.item": "Item Record",
-            "diptych.collection.storage.retriever_protocol": (
-                "CodeSource HashCodeRetrieverProtocol PointSource RetrieverProtocol"
-            ),
-            "diptych.collection.storage.saved_retrievers": "StoredRetriever",
-            "diptych.collection.storage.status": "Status",
-            "diptych.encoders.image.picture_regions": "PictureRegion",
-            "diptych.encoders.image.text_in_pictures": "PictureText PictureWord",
-            "diptych.errors": "CollectionError UnknownRetrieverError",
-        },
-    )
-
-__all__ = [
-    "AddProgress",
-    "AddReport",
-    "Album",
-    "Answer",
-    "Answers",
-    "BackupReport",
-    "CheckReport",
-    "CodeSource",
-    "Collection",
-    "CollectionError",
-    "DuplicateGroup",
-    "ExportedPictures",
-    "Facet",
-    "FacetValue",
-    "Filter",
-    "FolderWatcher",
-    "HashCodeRetrieverProtocol",
-    "Item",
-    "MapCell",
-    "MigrationReport",
-    "Period",
-    "PictureRegion",
-    "PictureText",
-    "PictureWord",
-    "Plan",
-    "PointSource",
-    "Query",
-    "ReadingReport",
-    "Record",
-    "ReencodeReport",
-    "RestoreReport",
-    "RetrieverCosts",
-    "RetrieverProtocol",
-    "SavedSearch",
-    "Status",
-    "StoredRetriever",
-    "Suggestion",
-    "Term",
-    "TextReport",
-    "UnknownRetrieverError",
-    "Version",
-    "backup_collection",
-    "go_back",
-    "migrate_collection",
-    "parse_query",
-    "plan_collection",
-    "restore_collection",
-]
+    __getattr__, __all__ = declared_exports(__name__)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     # Who only searches does not wait for what changes a collection.
     from diptych.collection.changes.add_report import AddReport, Progress
     from diptych.collection.changes.content_reading import ReadingReport, TextReport
-    from diptych.collection.changes.describing import FactsChoice
+    from diptych.collection.changes.file_facts import FactsChoice
     from diptych.collection.changes.item_changes import ItemChanges, Which
     from diptych.collection.changes.maintenance import CheckReport
     from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges

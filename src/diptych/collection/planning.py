@@ -11,7 +11,7 @@ from typing import Literal
 
 from diptych.collection.search.approximate_index import LARGEST_FLAT, ROWS_PER_LIST, list_count
 from diptych.collection.search.retriever_state import APPROXIMATE_FROM
-from diptych.encoders.image.picture_regions import REGIONS
+from diptych.encoders.image.picture_parts import REGIONS
 from diptych.errors import InvalidInputError
 
 IndexKind = Literal["whole", "vectors", "bytes", "codes"]

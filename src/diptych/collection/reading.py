@@ -13,14 +13,12 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.browse.facets import Facet, MapCell, Period, count_cells, count_periods
 from diptych.collection.browse.filter import Filter
-from diptych.collection.browse.geography import Box
 from diptych.collection.browse.saved import chosen_items
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.browse.thumbnail_cache import Thumbnails
 from diptych.collection.changes.sharing import Albums, SavedSearches
-from diptych.collection.search.answers import Answer, Answers
 from diptych.collection.search.live_state import LiveState
-from diptych.collection.search.query import Query
+from diptych.collection.search.query import Answer, Answers, Query
 from diptych.collection.search.ranking import RerankBy
 from diptych.collection.search.retriever_state import APPROXIMATE_FROM
 from diptych.collection.search.snapshot import SearchSnapshot, Target, side_of
@@ -28,8 +26,9 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import features_table, points_table
+from diptych.data.photo_facts.places import Box
 from diptych.data.picture_files import split_moment
-from diptych.encoders.image.text_in_pictures import PictureText
+from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
 if TYPE_CHECKING:

@@ -2,63 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.lazy_exports import lazy_exports
+from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.data.caption_files import CaptionedPicture, CaptionedPictures, read_captions
-    from diptych.data.dataset import Dataset, DatasetSplits
-    from diptych.data.datasets import dataset_names, describe_datasets, find_dataset, load_dataset
-    from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
-    from diptych.data.downloads import Download, fetch_downloads
-    from diptych.data.feature_files import FeatureFiles, FeatureRows, open_features
-    from diptych.data.folders import cache_folder, data_folder
-    from diptych.data.item_sequences import Items, SelectedItems
-    from diptych.data.packed_pictures import unpack_pictures
-    from diptych.data.pairs import ClassSplit, Pairs
-    from diptych.data.picture_files import find_pictures, picture_suffixes
+    from diptych.data.caption_files import CaptionedPicture as CaptionedPicture
+    from diptych.data.caption_files import CaptionedPictures as CaptionedPictures
+    from diptych.data.caption_files import read_captions as read_captions
+    from diptych.data.dataset import Dataset as Dataset
+    from diptych.data.dataset import DatasetSplits as DatasetSplits
+    from diptych.data.datasets import dataset_names as dataset_names
+    from diptych.data.datasets import describe_datasets as describe_datasets
+    from diptych.data.datasets import find_dataset as find_dataset
+    from diptych.data.datasets import load_dataset as load_dataset
+    from diptych.data.datasets.flickr import CrowdJudgement as CrowdJudgement
+    from diptych.data.datasets.flickr import ExpertJudgement as ExpertJudgement
+    from diptych.data.downloads import Download as Download
+    from diptych.data.downloads import fetch_downloads as fetch_downloads
+    from diptych.data.feature_files import FeatureFiles as FeatureFiles
+    from diptych.data.feature_files import FeatureRows as FeatureRows
+    from diptych.data.feature_files import open_features as open_features
+    from diptych.data.folders import cache_folder as cache_folder
+    from diptych.data.folders import data_folder as data_folder
+    from diptych.data.item_sequences import Items as Items
+    from diptych.data.item_sequences import SelectedItems as SelectedItems
+    from diptych.data.packed_pictures import unpack_pictures as unpack_pictures
+    from diptych.data.pairs import ClassSplit as ClassSplit
+    from diptych.data.pairs import Pairs as Pairs
+    from diptych.data.picture_files import find_pictures as find_pictures
+    from diptych.data.picture_files import picture_suffixes as picture_suffixes
 else:
     # Who asks for a folder waits for no data set.
-    __getattr__ = lazy_exports(
-        __name__,
-        {
-            "diptych.data.caption_files": "CaptionedPicture CaptionedPictures read_captions",
-            "diptych.data.dataset": "Dataset DatasetSplits",
-            "diptych.data.datasets": "dataset_names describe_datasets find_dataset load_dataset",
-            "diptych.data.datasets.flickr8k": "CrowdJudgement ExpertJudgement",
-            "diptych.data.downloads": "Download fetch_downloads",
-            "diptych.data.feature_files": "FeatureFiles FeatureRows open_features",
-            "diptych.data.folders": "cache_folder data_folder",
-            "diptych.data.item_sequences": "Items SelectedItems",
-            "diptych.data.packed_pictures": "unpack_pictures",
-            "diptych.data.pairs": "ClassSplit Pairs",
-            "diptych.data.picture_files": "find_pictures picture_suffixes",
-        },
-    )
-
-__all__ = [
-    "CaptionedPicture",
-    "CaptionedPictures",
-    "ClassSplit",
-    "CrowdJudgement",
-    "Dataset",
-    "DatasetSplits",
-    "Download",
-    "ExpertJudgement",
-    "FeatureFiles",
-    "FeatureRows",
-    "Items",
-    "Pairs",
-    "SelectedItems",
-    "cache_folder",
-    "data_folder",
-    "dataset_names",
-    "describe_datasets",
-    "fetch_downloads",
-    "find_dataset",
-    "find_pictures",
-    "load_dataset",
-    "open_features",
-    "picture_suffixes",
-    "read_captions",
-    "unpack_pictures",
-]
+    __getattr__, __all__ = declared_exports(__name__)

@@ -18,67 +18,44 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.metrics.evaluation import ConfusionMatrix, Evaluation, category_means, evaluate, evaluate_scores
-    from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
-    from diptych.metrics.hamming import HammingLookup
-    from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
-    from diptych.metrics.measure import Curve, CurvePoints, Measure
-    from diptych.metrics.ndcg import NDCG
-    from diptych.metrics.precision_recall import AP, Precision, PrecisionRecallCurve, PrecisionScope, Recall
-    from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
-    from diptych.metrics.significance import (
-        BootstrapInterval,
-        RandomisationTest,
-        SpearmanCorrelation,
-        bootstrap_difference,
-        bootstrap_interval,
-        draft_winner,
-        randomisation_test,
-        spearman,
-        team_draft,
-    )
-    from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties
+    from diptych.metrics.evaluation import ConfusionMatrix as ConfusionMatrix
+    from diptych.metrics.evaluation import Evaluation as Evaluation
+    from diptych.metrics.evaluation import category_means as category_means
+    from diptych.metrics.evaluation import evaluate as evaluate
+    from diptych.metrics.evaluation import evaluate_scores as evaluate_scores
+    from diptych.metrics.first_relevant import CMC as CMC
+    from diptych.metrics.first_relevant import CMCCurve as CMCCurve
+    from diptych.metrics.first_relevant import MeanRank as MeanRank
+    from diptych.metrics.first_relevant import MedianRank as MedianRank
+    from diptych.metrics.first_relevant import RecallAtK as RecallAtK
+    from diptych.metrics.hamming import HammingLookup as HammingLookup
+    from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall as InterpolatedPrecisionRecall
+    from diptych.metrics.measure import Curve as Curve
+    from diptych.metrics.measure import CurvePoints as CurvePoints
+    from diptych.metrics.measure import Measure as Measure
+    from diptych.metrics.precision_recall import AP as AP
+    from diptych.metrics.precision_recall import NDCG as NDCG
+    from diptych.metrics.precision_recall import Precision as Precision
+    from diptych.metrics.precision_recall import PrecisionRecallCurve as PrecisionRecallCurve
+    from diptych.metrics.precision_recall import PrecisionScope as PrecisionScope
+    from diptych.metrics.precision_recall import Recall as Recall
+    from diptych.metrics.relevance import GradedRelevance as GradedRelevance
+    from diptych.metrics.relevance import Judgement as Judgement
+    from diptych.metrics.relevance import Relevance as Relevance
+    from diptych.metrics.relevance import SameLabel as SameLabel
+    from diptych.metrics.relevance import SharedLabel as SharedLabel
+    from diptych.metrics.significance import BootstrapInterval as BootstrapInterval
+    from diptych.metrics.significance import RandomisationTest as RandomisationTest
+    from diptych.metrics.significance import SpearmanCorrelation as SpearmanCorrelation
+    from diptych.metrics.significance import bootstrap_difference as bootstrap_difference
+    from diptych.metrics.significance import bootstrap_interval as bootstrap_interval
+    from diptych.metrics.significance import draft_winner as draft_winner
+    from diptych.metrics.significance import randomisation_test as randomisation_test
+    from diptych.metrics.significance import spearman as spearman
+    from diptych.metrics.significance import team_draft as team_draft
+    from diptych.metrics.tie_groups import RankedGroups as RankedGroups
+    from diptych.metrics.tie_groups import Ties as Ties
+    from diptych.metrics.tie_groups import break_ties as break_ties
 else:
     # Each is imported when it is asked for: few need all measures.
-    __getattr__, _ = declared_exports(__name__)
-
-__all__ = [
-    "AP",
-    "CMC",
-    "NDCG",
-    "BootstrapInterval",
-    "CMCCurve",
-    "ConfusionMatrix",
-    "Curve",
-    "CurvePoints",
-    "Evaluation",
-    "GradedRelevance",
-    "HammingLookup",
-    "InterpolatedPrecisionRecall",
-    "Judgement",
-    "MeanRank",
-    "Measure",
-    "MedianRank",
-    "Precision",
-    "PrecisionRecallCurve",
-    "PrecisionScope",
-    "RandomisationTest",
-    "RankedGroups",
-    "Recall",
-    "RecallAtK",
-    "Relevance",
-    "SameLabel",
-    "SharedLabel",
-    "SpearmanCorrelation",
-    "Ties",
-    "bootstrap_difference",
-    "bootstrap_interval",
-    "break_ties",
-    "category_means",
-    "draft_winner",
-    "evaluate",
-    "evaluate_scores",
-    "randomisation_test",
-    "spearman",
-    "team_draft",
-]
+    __getattr__, __all__ = declared_exports(__name__)

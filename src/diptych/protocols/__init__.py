@@ -2,87 +2,36 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.lazy_exports import lazy_exports
+from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.protocols.folds import (
-        ClassFold,
-        Extendable,
-        Fold,
-        RandomDraws,
-        RetrievalProtocol,
-        SeenClasses,
-        StandardSplit,
-        Training,
-        UnseenClasses,
-    )
-    from diptych.protocols.retrieval import (
-        EncodedRetrieval,
-        Gallery,
-        QueryGroups,
-        Relevant,
-        Retrieval,
-        TwoWayEvaluation,
-        evaluate_model,
-        evaluate_retrieval,
-        with_noise,
-    )
-    from diptych.protocols.tuning import (
-        ClassHoldOut,
-        ClassQueryHoldOut,
-        HoldOut,
-        HoldOuts,
-        QueryHoldOut,
-        Trial,
-        Tuning,
-        class_list,
-        tune,
-    )
+    from diptych.protocols.folds import ClassFold as ClassFold
+    from diptych.protocols.folds import Extendable as Extendable
+    from diptych.protocols.folds import Fold as Fold
+    from diptych.protocols.folds import RandomDraws as RandomDraws
+    from diptych.protocols.folds import RetrievalProtocol as RetrievalProtocol
+    from diptych.protocols.folds import SeenClasses as SeenClasses
+    from diptych.protocols.folds import StandardSplit as StandardSplit
+    from diptych.protocols.folds import Training as Training
+    from diptych.protocols.folds import UnseenClasses as UnseenClasses
+    from diptych.protocols.retrieval import EncodedRetrieval as EncodedRetrieval
+    from diptych.protocols.retrieval import Gallery as Gallery
+    from diptych.protocols.retrieval import QueryGroups as QueryGroups
+    from diptych.protocols.retrieval import Relevant as Relevant
+    from diptych.protocols.retrieval import Retrieval as Retrieval
+    from diptych.protocols.retrieval import TwoWayEvaluation as TwoWayEvaluation
+    from diptych.protocols.retrieval import evaluate_model as evaluate_model
+    from diptych.protocols.retrieval import evaluate_retrieval as evaluate_retrieval
+    from diptych.protocols.retrieval import with_noise as with_noise
+    from diptych.protocols.tuning import ClassHoldOut as ClassHoldOut
+    from diptych.protocols.tuning import ClassQueryHoldOut as ClassQueryHoldOut
+    from diptych.protocols.tuning import HoldOut as HoldOut
+    from diptych.protocols.tuning import HoldOuts as HoldOuts
+    from diptych.protocols.tuning import QueryHoldOut as QueryHoldOut
+    from diptych.protocols.tuning import Trial as Trial
+    from diptych.protocols.tuning import Tuning as Tuning
+    from diptych.protocols.tuning import class_list as class_list
+    from diptych.protocols.tuning import tune as tune
 else:
     # Few who evaluate a model also tune one.
-    __getattr__ = lazy_exports(
-        __name__,
-        {
-            "diptych.protocols.folds": (
-                "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training "
-                "UnseenClasses"
-            ),
-            "diptych.protocols.retrieval": (
-                "EncodedRetrieval Gallery QueryGroups Relevant Retrieval TwoWayEvaluation evaluate_model "
-                "evaluate_retrieval with_noise"
-            ),
-            "diptych.protocols.tuning": (
-                "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut Trial Tuning class_list tune"
-            ),
-        },
-    )
-
-__all__ = [
-    "ClassFold",
-    "ClassHoldOut",
-    "ClassQueryHoldOut",
-    "EncodedRetrieval",
-    "Extendable",
-    "Fold",
-    "Gallery",
-    "HoldOut",
-    "HoldOuts",
-    "QueryGroups",
-    "QueryHoldOut",
-    "RandomDraws",
-    "Relevant",
-    "Retrieval",
-    "RetrievalProtocol",
-    "SeenClasses",
-    "StandardSplit",
-    "Training",
-    "Trial",
-    "Tuning",
-    "TwoWayEvaluation",
-    "UnseenClasses",
-    "class_list",
-    "evaluate_model",
-    "evaluate_retrieval",
-    "tune",
-    "with_noise",
-]
+    __getattr__, __all__ = declared_exports(__name__)

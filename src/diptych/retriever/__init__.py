@@ -2,56 +2,28 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.lazy_exports import lazy_exports
+from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.encoders import SideBySide
-    from diptych.retriever.calibration import Calibration
-    from diptych.retriever.comparison import Comparison
-    from diptych.retriever.explaining import Contribution, ExplainedTerm, Explanation, Subject, View
-    from diptych.retriever.explaining.explain import explain, explanation_kind
-    from diptych.retriever.fused import fused_retriever
-    from diptych.retriever.mteb_models import MTEBModel, retriever_of_mteb
-    from diptych.retriever.retriever import Retriever
-    from diptych.retriever.tower_encoders import CentredSide, ImageTower, TextTower
-    from diptych.space import SEARCH_DIRECTIONS, SearchDirection
+    from diptych.encoders import SideBySide as SideBySide
+    from diptych.retriever.calibration import Calibration as Calibration
+    from diptych.retriever.comparison import Comparison as Comparison
+    from diptych.retriever.explaining import Contribution as Contribution
+    from diptych.retriever.explaining import ExplainedTerm as ExplainedTerm
+    from diptych.retriever.explaining import Explanation as Explanation
+    from diptych.retriever.explaining import Subject as Subject
+    from diptych.retriever.explaining import View as View
+    from diptych.retriever.explaining.explain import explain as explain
+    from diptych.retriever.explaining.explain import explanation_kind as explanation_kind
+    from diptych.retriever.fused import fused_retriever as fused_retriever
+    from diptych.retriever.mteb_models import MTEBModel as MTEBModel
+    from diptych.retriever.mteb_models import retriever_of_mteb as retriever_of_mteb
+    from diptych.retriever.retriever import Retriever as Retriever
+    from diptych.retriever.tower_encoders import CentredSide as CentredSide
+    from diptych.retriever.tower_encoders import ImageTower as ImageTower
+    from diptych.retriever.tower_encoders import TextTower as TextTower
+    from diptych.space import SEARCH_DIRECTIONS as SEARCH_DIRECTIONS
+    from diptych.space import SearchDirection as SearchDirection
 else:
     # Who searches needs none of what explains and learns.
-    __getattr__ = lazy_exports(
-        __name__,
-        {
-            "diptych.encoders": "SideBySide",
-            "diptych.retriever.calibration": "Calibration",
-            "diptych.retriever.explaining": (
-                "Contribution ExplainedTerm Explanation Subject View explain explanation_kind"
-            ),
-            "diptych.retriever.fused": "fused_retriever",
-            "diptych.retriever.comparison": "Comparison",
-            "diptych.retriever.mteb_models": "MTEBModel retriever_of_mteb",
-            "diptych.retriever.retriever": "Retriever",
-            "diptych.retriever.tower_encoders": "CentredSide ImageTower TextTower",
-            "diptych.space": "SEARCH_DIRECTIONS SearchDirection",
-        },
-    )
-
-__all__ = [
-    "SEARCH_DIRECTIONS",
-    "Calibration",
-    "CentredSide",
-    "Comparison",
-    "Contribution",
-    "ExplainedTerm",
-    "Explanation",
-    "ImageTower",
-    "MTEBModel",
-    "Retriever",
-    "SearchDirection",
-    "SideBySide",
-    "Subject",
-    "TextTower",
-    "View",
-    "explain",
-    "explanation_kind",
-    "fused_retriever",
-    "retriever_of_mteb",
-]
+    __getattr__, __all__ = declared_exports(__name__)

@@ -17,11 +17,8 @@ from diptych.service.api import (
     clicks,
     collections,
     explanations,
-    exports,
-    interleaving,
     items,
     jobs,
-    local_search,
     operations,
     retrievers,
     search,
@@ -32,8 +29,7 @@ from diptych.service.hosting import CollectionWatch, HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.logging import RequestLogMiddleware
 from diptych.service.problems import UnexpectedErrorMiddleware, add_problem_handlers
-from diptych.service.security.auth import AuthMiddleware
-from diptych.service.security.headers import HostCheckMiddleware, SecurityHeadersMiddleware
+from diptych.service.security.guards import AuthMiddleware, HostCheckMiddleware, SecurityHeadersMiddleware
 from diptych.service.security.limits import BodyLimitMiddleware, RateLimitMiddleware
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
@@ -44,17 +40,17 @@ ROUTERS: tuple[APIRouter, ...] = (
     operations.session_router,
     collections.router,
     search.router,
-    local_search.router,
+    operations.local_search_router,
     items.router,
     albums.router,
-    exports.router,
+    albums.exports_router,
     search.uploads_router,
     retrievers.router,
     jobs.rehearsals_router,
     jobs.router,
     clicks.router,
-    interleaving.votes_router,
-    interleaving.router,
+    clicks.votes_router,
+    clicks.interleaving_router,
     retrievers.learning_router,
     explanations.router,
     collections.maps_router,

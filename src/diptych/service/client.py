@@ -28,8 +28,7 @@ from diptych.service.schemas.collections import (
     VersionList,
     WorldMap,
 )
-from diptych.service.schemas.jobs import JobDocument, JobList, RehearsalDocument, RehearsalList
-from diptych.service.schemas.operations import ReadinessDocument
+from diptych.service.schemas.jobs import JobDocument, JobList, ReadinessDocument, RehearsalDocument, RehearsalList
 from diptych.service.schemas.retrievers import LearningDocument, LearningStep, RetrieverList
 from diptych.service.schemas.search import (
     AnswerDocument,

@@ -20,7 +20,7 @@ from diptych.service.hosting import HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.logging import Metrics
 from diptych.service.problems import Problem
-from diptych.service.security.auth import Credentials
+from diptych.service.security.guards import Credentials
 from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, client_network, usable_cores
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore

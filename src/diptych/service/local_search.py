@@ -17,10 +17,9 @@ from typing import Any
 from diptych._version import __version__
 from diptych.addresses import storage_address
 from diptych.atomic_files import atomic_write
-from diptych.collection.search.answers import Answer, Answers
+from diptych.collection.search.query import Answer, Answers
 from diptych.collection.storage.item import Item
-from diptych.encoders.image.picture_regions import PictureRegion
-from diptych.encoders.image.text_in_pictures import PictureWord
+from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 
 SIGNATURE_HEADER = "X-Diptych-Signature"
 

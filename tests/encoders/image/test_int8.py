@@ -8,12 +8,12 @@ from sklearn.base import clone
 
 import diptych.data
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
-from diptych.encoders.eight_bits import in_int8, int8_trial
 from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatistics, QuantisedGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
+from diptych.retriever.eight_bits import in_int8, int8_trial
 
 PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("*.jpg"))[:6]
 

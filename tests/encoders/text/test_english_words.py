@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from simplemma import is_known
 
-from diptych.encoders.text import english_words
-from diptych.encoders.text.english_words import is_english_word
+from diptych.encoders.text import languages
+from diptych.encoders.text.languages import is_english_word
 
 WORDS = (
     *("dog", "dogs", "corgi", "kaufland", "berlin", "anna", "usa", "iphone", "mcdonald", "x2", "2034", "a", "og", "zz"),
@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     is_english_word.cache_clear()
-    english_words._plain_words.cache_clear()
+    languages._plain_words.cache_clear()
 
 
 def known() -> list[bool]:
@@ -45,7 +45,7 @@ def test_words_are_known_that_the_package_knows(cache: Path, monkeypatch: pytest
     def unpacked() -> set[str]:
         raise AssertionError("the file was not read")
 
-    monkeypatch.setattr(english_words, "_unpacked", unpacked)
+    monkeypatch.setattr(languages, "_unpacked", unpacked)
     assert known() == expected
 
 

@@ -14,7 +14,7 @@ from diptych.errors import counted
 
 if TYPE_CHECKING:
     from diptych.encoders.joint.folder_check import FolderCheck
-    from diptych.encoders.joint.known_models import KnownModel
+    from diptych.encoders.joint.joint_folder import KnownModel
 
 _ALL = "list"
 
@@ -91,7 +91,7 @@ def _say_where(as_json: bool) -> None:
 
 
 def _show_files(name: str, as_json: bool) -> None:
-    from diptych.encoders.joint.known_models import KNOWN_MODELS, known_model
+    from diptych.encoders.joint.joint_folder import KNOWN_MODELS, known_model
 
     if name == _ALL:
         _show_models(KNOWN_MODELS, as_json)

@@ -18,10 +18,10 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, STORED_DATE, Filter, given_date, number_of, text_of
-from diptych.collection.browse.geography import region_of
 from diptych.collection.storage.item import joined_fields
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.rows import sound_fields
+from diptych.data.photo_facts.places import region_of
 
 # Names of metadata and of what every item has may be equal, so each has its mark.
 _OWN, _METADATUM = "=", "."

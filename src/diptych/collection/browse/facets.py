@@ -12,8 +12,8 @@ import numpy as np
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.browse.columns import NUMBER, TRUTH, Column, Columns, Values
 from diptych.collection.browse.filter import Filter
-from diptych.collection.browse.geography import Box
 from diptych.collection.storage.layout import search_package
+from diptych.data.photo_facts.places import Box
 
 Part = tuple[Columns, int, BoolArray | None]
 """Columns, how many items they have, and which of these to count, None for all."""

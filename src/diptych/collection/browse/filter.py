@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, cast
 
-from diptych.collection.browse.geography import GEOGRAPHIC_FIELDS, region_of
+from diptych.data.photo_facts.places import GEOGRAPHIC_FIELDS, region_of
 from diptych.errors import InvalidInputError
 
 _TIMES = ("added", "updated", "modified")

@@ -13,8 +13,7 @@ from typing import Any
 
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
-from diptych.collection.changes.add_report import AddProgress, AddReport, Progress
-from diptych.collection.changes.describing import Describing
+from diptych.collection.changes.add_report import AddProgress, AddReport, Progress, StageWaits, growing_batches
 from diptych.collection.changes.encoding import (
     Encoded,
     Encoding,
@@ -24,9 +23,8 @@ from diptych.collection.changes.encoding import (
     encoded,
     squares_of,
 )
-from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
+from diptych.collection.changes.file_facts import Describing, FileFacts, file_status, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
-from diptych.collection.changes.stage_waits import StageWaits, growing_batches
 from diptych.collection.storage.item import Item, Record, caption_ids
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side

@@ -21,8 +21,7 @@ from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.store import points_table
-from diptych.encoders.image.picture_regions import REGIONS, read_regions
-from diptych.encoders.image.text_in_pictures import PictureText, PictureTextReader
+from diptych.encoders.image.picture_parts import REGIONS, PictureText, PictureTextReader, read_regions
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
 
 if TYPE_CHECKING:

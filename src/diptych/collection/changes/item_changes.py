@@ -14,8 +14,8 @@ from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.saved import chosen_items
 from diptych.collection.changes.add_report import AddProgress, AddReport, Progress
 from diptych.collection.changes.adding import Adding
-from diptych.collection.changes.describing import checked_choice, kept_facts
 from diptych.collection.changes.encoding import Encoding, KnownKeys
+from diptych.collection.changes.file_facts import checked_choice, kept_facts
 from diptych.collection.changes.file_reading import FileReaders
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import ChangeJournal

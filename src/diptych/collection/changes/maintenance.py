@@ -34,7 +34,7 @@ from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import Store, features_table, points_table, tables_of
-from diptych.encoders.image.picture_regions import REGIONS
+from diptych.encoders.image.picture_parts import REGIONS
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError, counted
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.saved import Album, Saved, SavedSearch, checked_name, known, named
-from diptych.collection.search.answers import HYBRID_OF_MODE, Answers
 from diptych.collection.search.live_state import LiveState
-from diptych.collection.search.query import Query, parse_query
+from diptych.collection.search.query import HYBRID_OF_MODE, Answers, Query, parse_query
 from diptych.collection.storage.item import Item
 from diptych.errors import InvalidInputError
 

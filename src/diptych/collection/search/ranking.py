@@ -14,7 +14,7 @@ from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.search.gallery import Gallery, top_rows
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol, Side
 from diptych.collection.storage.word_index import WordHits, WordIndex
-from diptych.encoders.image.picture_regions import REGIONS, PictureRegion
+from diptych.encoders.image.picture_parts import REGIONS, PictureRegion
 from diptych.errors import InvalidInputError
 
 

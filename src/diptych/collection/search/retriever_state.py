@@ -21,7 +21,7 @@ from diptych.collection.storage.checksums import seal_folder
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store, features_table, points_table
-from diptych.encoders.image.picture_regions import REGIONS
+from diptych.encoders.image.picture_parts import REGIONS
 from diptych.space import Direction
 
 _ROWS_AT_ONCE = 1 << 14

@@ -13,10 +13,9 @@ import numpy as np
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, Filter, filter_name
 from diptych.collection.browse.live_items import LiveItems
-from diptych.collection.search.answers import Answer, Answers, Mode
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache, TellsShortQueries
 from diptych.collection.search.gallery import Gallery, content_of
-from diptych.collection.search.query import Query, Term
+from diptych.collection.search.query import Answer, Answers, Mode, Query, Term
 from diptych.collection.search.ranking import (
     CANDIDATES,
     FetchFeatures,
@@ -33,8 +32,7 @@ from diptych.collection.storage.layout import RetrieverNames, Root
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store
 from diptych.data.picture_files import split_moment
-from diptych.encoders.image.picture_regions import REGIONS, PictureRegion
-from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
+from diptych.encoders.image.picture_parts import REGIONS, PictureRegion, PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 
 Target = Literal["images", "texts"]

@@ -12,9 +12,8 @@ from typing import Any
 
 from diptych.collection.storage.item import Item
 from diptych.data.picture_files import is_picture_suffix, split_moment
-from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
-from diptych.encoders.text.english_words import is_english_word
-from diptych.encoders.text.languages import describing_words
+from diptych.encoders.image.picture_parts import PictureText, PictureWord
+from diptych.encoders.text.languages import describing_words, is_english_word
 
 _QUOTED = re.compile(r'["“„]([^"“”„]+)["”“]')
 _WORD = re.compile(r"[^\W_]+")

@@ -21,7 +21,7 @@ from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
 from diptych.collection.storage.place import TableCopies, is_being_read, long_read
 from diptych.collection.storage.rows import item_rows, membership, table_schema
-from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
+from diptych.encoders.image.picture_parts import PictureText, PictureWord
 from diptych.errors import CollectionError
 
 # Items come after everything that they need; each text that was read counts at once.

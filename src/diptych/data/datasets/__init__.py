@@ -6,16 +6,13 @@ from typing import Any
 
 from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.datasets.clickture import CLICKTURE
-from diptych.data.datasets.coco import COCO
-from diptych.data.datasets.coco_pairs import COCO_PAIRS
-from diptych.data.datasets.flickr8k import FLICKR8K
-from diptych.data.datasets.flickr30k import FLICKR30K
+from diptych.data.datasets.coco import COCO, COCO_PAIRS
+from diptych.data.datasets.flickr import FLICKR8K, FLICKR30K
 from diptych.data.datasets.mirflickr import MIRFLICKR
 from diptych.data.datasets.nus_wide import NUS_WIDE
 from diptych.data.datasets.pascal_sentence import PASCAL_SENTENCE
-from diptych.data.datasets.scenes_dataset import SCENES
-from diptych.data.datasets.tvgraz import TVGRAZ
-from diptych.data.datasets.wikipedia import WIKIPEDIA
+from diptych.data.datasets.scenes.scene import SCENES
+from diptych.data.datasets.wikipedia import TVGRAZ, WIKIPEDIA
 from diptych.errors import UnknownNameError
 
 DATASETS: tuple[Dataset, ...] = (

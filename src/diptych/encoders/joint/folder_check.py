@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from diptych.encoders.joint.joint_folder import JointFolder
+from diptych.encoders.joint.joint_folder import LAYOUT_FILES, JointFolder
 from diptych.encoders.joint.joint_model import JointModel, open_joint_folder
-from diptych.encoders.joint.known_models import LAYOUT_FILES
 from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
 from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
 from diptych.errors import DiptychError, ModelFileError

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.joint.joint_folder import TOKENIZERS, check_complete
-from diptych.encoders.joint.known_models import ONNX_INSTEAD, mobile_clip_advice
+from diptych.encoders.joint.joint_folder import ONNX_INSTEAD, TOKENIZERS, check_complete, mobile_clip_advice
 from diptych.encoders.joint.preparation import OPEN_CLIP_CLEANING, Clean, PicturePreparation
 from diptych.encoders.joint.safetensors_folder import LEGACY_END, SafetensorsFolder
 from diptych.encoders.networks.model_files import read_model_json

@@ -12,6 +12,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.encoders.joint.joint_folder import (
+    ONNX_INSTEAD,
     PREPROCESSOR_FILES,
     TOKENIZER_FILES,
     TOKENIZERS,
@@ -26,7 +27,6 @@ from diptych.encoders.joint.joint_folder import (
     read_preparation,
     siglip_cleaning,
 )
-from diptych.encoders.joint.known_models import ONNX_INSTEAD
 from diptych.encoders.joint.preparation import Clean, PicturePreparation
 from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.onnx_network import Network

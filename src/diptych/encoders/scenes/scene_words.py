@@ -23,7 +23,7 @@ from diptych.data.datasets.scenes.captions import (
     WHERE,
 )
 from diptych.encoders.encoder import Encoder, check_texts
-from diptych.encoders.scenes.facts import LENGTH, POSITIONS, SEVERAL, WIDTH, fact, main_fact, place_fact
+from diptych.encoders.scenes.scene_things import LENGTH, POSITIONS, SEVERAL, WIDTH, fact, main_fact, place_fact
 from diptych.encoders.text.word_pipeline import find_stop_words
 
 WORD = re.compile(r"[a-z]+(?:-[a-z]+)*|[0-9]+|[.,;:!?]")
@@ -244,7 +244,7 @@ class SceneWords(Encoder):
     Examples
     --------
     >>> from diptych.encoders import SceneWords
-    >>> from diptych.encoders.scenes.facts import FACTS
+    >>> from diptych.encoders.scenes.scene_things import FACTS
     >>> asked = SceneWords().transform(["two scarlet automobiles in town"])[0]
     >>> [name for name, share in zip(FACTS, asked) if share > 0]
     ['at: city', 'a car', 'a red car', '2 × red car', 'mostly car']

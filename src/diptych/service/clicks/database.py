@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diptych.service.clicks.errors import ClickLogError
-from diptych.service.clicks.records import PendingSearch
+from diptych.service.clicks.records import ClickLogError, PendingSearch
 
 SCHEMA_VERSION = 3
 BUSY_SECONDS = 10.0

@@ -7,8 +7,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Self
 
-from diptych.service.clicks.errors import InterleavingError
-from diptych.service.clicks.records import NEGATIVE_CLICK, SWAPPED, VoteChoice
+from diptych.service.clicks.records import NEGATIVE_CLICK, SWAPPED, InterleavingError, VoteChoice
 
 
 def sign_test(wins: int, losses: int) -> float:

@@ -20,7 +20,6 @@ from diptych.atomic_files import atomic_write
 from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import BATCH_SECONDS, LogWriter, click_log_error, connect, delete_searches
-from diptych.service.clicks.errors import ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
 from diptych.service.clicks.interleaving import Interleaving, InterleavingReport, VotePair, vote_pairs
 from diptych.service.clicks.records import (
@@ -28,8 +27,10 @@ from diptych.service.clicks.records import (
     VOTE_CHOICES,
     Click,
     ClickKind,
+    ClickLogError,
     InterleavedPage,
     PendingSearch,
+    UnknownSearchError,
     Vote,
     VoteChoice,
     is_plain,

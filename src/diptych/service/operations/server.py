@@ -25,7 +25,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from diptych.service.problems import MEDIA_TYPE, Problem
-from diptych.service.security.headers import SECURITY_HEADERS
+from diptych.service.security.guards import SECURITY_HEADERS
 from diptych.service.security.limits import client_network
 from diptych.service.settings import Limits, Settings
 

@@ -12,6 +12,7 @@ from diptych.data.datasets.scenes.canvas import (
     WHITE,
     Canvas,
     Field,
+    PortableRandom,
     box,
     circle,
     curve,
@@ -21,7 +22,6 @@ from diptych.data.datasets.scenes.canvas import (
     polygon,
     ring,
 )
-from diptych.data.datasets.scenes.portable_random import PortableRandom
 
 
 def sky(canvas: Canvas, *stops: tuple[float, RGB]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from diptych.data.datasets.scenes.canvas import PortableRandom
 from diptych.data.datasets.scenes.composition import SceneObject, depth, overlap
-from diptych.data.datasets.scenes.portable_random import PortableRandom
 
 NOUNS: dict[str, tuple[tuple[str, str], ...]] = {
     "ball": (("ball", "balls"), ("toy ball", "toy balls")),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from diptych.data.datasets.scenes.backdrops import BACKGROUNDS
-from diptych.data.datasets.scenes.canvas import COLOURS
-from diptych.data.datasets.scenes.portable_random import PortableRandom
+from diptych.data.datasets.scenes.canvas import COLOURS, PortableRandom
 
 SIZES: dict[str, float] = {"small": 0.11, "medium": 0.155, "large": 0.215}
 
