@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,6 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {
             "_version",
-            "addresses",
             "arrays",
             "atomic_files",
             "cluster",
@@ -223,6 +223,19 @@ def test_a_module_is_one_idea_and_a_folder_can_be_overlooked() -> None:
         if isinstance(node, ast.Import | ast.ImportFrom) and node.end_lineno is not None
     ]
     assert sum(imports) <= LARGEST_SHARE_OF_IMPORTS * sum(lines.values())
+
+
+def test_packages_export_what_they_declare() -> None:
+    """Declarations are found by their form, so one of another form would be no export."""
+    lazy = {name: path for name, path in PATH_OF.items() if "declared_exports(__name__)" in path.read_text("utf-8")}
+    assert "diptych.models" in lazy
+    for name, path in lazy.items():
+        lines = [node for node in type_only(tree_of(path)) if isinstance(node, ast.ImportFrom)]
+        below = {
+            found for line in lines if line.names[0].name == "*" for found in import_module(str(line.module)).__all__
+        }
+        declared = {alias.name for line in lines for alias in line.names} - {"*"}
+        assert set(import_module(name).__all__) == declared | below
 
 
 def test_no_module_executes_what_it_reads() -> None:

@@ -25,8 +25,8 @@ from diptych.benchmark import (
     run_study,
     run_task,
 )
-from diptych.benchmark.features import with_principal_components
 from diptych.benchmark.published import published_rows
+from diptych.benchmark.task import with_principal_components
 from diptych.cli import app
 from diptych.cli.bench.task import draw_bench, print_study
 from diptych.data import Dataset, DatasetSplits, Pairs

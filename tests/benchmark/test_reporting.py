@@ -28,7 +28,7 @@ from diptych.benchmark.reporting import (
 from diptych.benchmark.reporting.results import query_names, query_shares
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import find_retrieval_task
-from diptych.cli.bench.results import bench_report
+from diptych.cli.bench.run import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
 from tests.benchmark.made_up_records import FOLDS, METHODS, PER_CLASS, make_record

@@ -25,7 +25,7 @@ from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA, SM
 from diptych.service.app import create_app
 from diptych.service.operations.server import server_config
-from diptych.service.security.sessions import PageSessions
+from diptych.service.security.tokens import PageSessions
 from diptych.service.settings import Limits, Settings
 
 N_SCENES = 80

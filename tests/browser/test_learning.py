@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord
-from diptych.collection.learning.promotion import promote
+from diptych.collection.learning.retriever_training import promote
 from tests.browser.axe import is_clean
 
 PART = {

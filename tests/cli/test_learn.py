@@ -19,7 +19,7 @@ from diptych.collection.learning import (
     SearchLog,
     learning_history,
 )
-from diptych.collection.learning.promotion import promote
+from diptych.collection.learning.retriever_training import promote
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import diptych.collection.collection as collection_module
-from diptych.addresses import storage_address
 from diptych.collection.remote import place as places
+from diptych.data.folders import storage_address
 
 
 def keep_folders_in_storage(monkeypatch: pytest.MonkeyPatch) -> None:

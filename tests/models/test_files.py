@@ -279,6 +279,18 @@ def test_a_class_of_the_same_name_does_not_take_over(problem, tmp_path):
     assert type(load_model(tmp_path / "mine")) is Mine
 
 
+def test_a_class_that_has_moved_since_is_found_and_no_other_is_imported(folder):
+    model = json.loads((folder / "model.json").read_text())["model"]
+    rewrite(folder / "model.json", model={**model, "module": "diptych.models.semantic.sm"})
+    program = (
+        "import sys\n"
+        "from diptych.models import SM, load_model\n"
+        "assert type(load_model(sys.argv[1])) is SM\n"
+        "assert not any(name.startswith('diptych.models.hashing.') for name in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
+
+
 def test_strange_version_fields_are_explained(folder):
     rewrite(folder / "model.json", format_version=99, versions="x")
     with pytest.raises(ModelFileError, match="version 99"):

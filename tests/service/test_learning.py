@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord, LearningReport, learning_history
-from diptych.collection.learning.promotion import promote
+from diptych.collection.learning.retriever_training import promote
 from diptych.errors import InvalidInputError
 from diptych.models import CCA
 from diptych.service import Client, ServiceError

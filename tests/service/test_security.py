@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from diptych.service.security.guards import CONTENT_SECURITY_POLICY, host_name
 from diptych.service.security.limits import TokenBuckets
-from diptych.service.security.sessions import KEY_SECONDS, LONGEST_SESSION_SECONDS, SESSION_SECONDS, PageSessions
+from diptych.service.security.tokens import KEY_SECONDS, LONGEST_SESSION_SECONDS, SESSION_SECONDS, PageSessions
 
 Start = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"

@@ -24,7 +24,7 @@ from diptych.cli import app
 from diptych.cli.commands.serve import served_collections, tell_sign_in
 from diptych.collection import Collection
 from diptych.errors import InvalidInputError
-from diptych.service.security.sessions import PageSessions
+from diptych.service.security.tokens import PageSessions
 from diptych.service.settings import Settings
 
 Serve = Callable[..., Any]

@@ -1,8 +1,7 @@
 """Tasks, studies, the runner, published results: how our numbers come about, beside the papers'."""
 
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
-from diptych.benchmark.report import DistanceRow, MissingTask, Row, StudyReport, TaskReport
-from diptych.benchmark.runner import Study, run_study, run_task
+from diptych.benchmark.runner import DistanceRow, MissingTask, Row, Study, StudyReport, TaskReport, run_study, run_task
 from diptych.benchmark.studies import find_study, find_task, study_names, task_names
 from diptych.benchmark.task import Entry, Method, Reference, Sensitivity, SensitivityCurve, Task
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, get_type_hints
 
 from diptych.arrays import FloatArray
 from diptych.benchmark.breakdown import AllTied, Category, HashCodeFacts, by_category, hash_code_facts, label_names
-from diptych.benchmark.report import package_versions, plain_value
+from diptych.benchmark.runner import package_versions, plain_value
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -12,8 +12,15 @@ from typing import Any
 from joblib import delayed
 
 from diptych._version import __version__
-from diptych.benchmark.report import BenchmarkReport, spread
-from diptych.benchmark.runner import LACKS_LABELS, Stage, measure_methods, select_methods, silent_stage
+from diptych.benchmark.runner import (
+    LACKS_LABELS,
+    BenchmarkReport,
+    Stage,
+    measure_methods,
+    select_methods,
+    silent_stage,
+    spread,
+)
 from diptych.benchmark.studies.hash_codes import (
     SETTING_TITLES,
     CodeResult,

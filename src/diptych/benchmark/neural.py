@@ -15,8 +15,15 @@ from joblib import delayed
 from diptych._version import __version__
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.benchmark.published import published_scores
-from diptych.benchmark.report import BenchmarkReport, spread
-from diptych.benchmark.runner import LACKS_LABELS, Stage, measure_methods, select_methods, silent_stage
+from diptych.benchmark.runner import (
+    LACKS_LABELS,
+    BenchmarkReport,
+    Stage,
+    measure_methods,
+    select_methods,
+    silent_stage,
+    spread,
+)
 from diptych.benchmark.studies.zhang import (
     NeuralData,
     NeuralMethod,

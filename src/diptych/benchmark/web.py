@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray
-from diptych.benchmark.report import BenchmarkReport
-from diptych.benchmark.runner import Stage, select_methods, silent_stage
+from diptych.benchmark.runner import BenchmarkReport, Stage, select_methods, silent_stage
 from diptych.benchmark.studies.web_data import (
     FEATURES,
     JudgedLists,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from diptych.addresses import storage_address
 from diptych.cli.arguments import load_retriever
 from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
@@ -33,6 +32,7 @@ from diptych.data import (
     unpack_pictures,
 )
 from diptych.data.caption_files import CaptionFormat
+from diptych.data.folders import storage_address
 from diptych.data.packed_pictures import CAPTIONS_FILE
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import CollectionBusyError, InvalidInputError, counted

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from diptych.data.datasets import describe_datasets as describe_datasets
     from diptych.data.datasets import find_dataset as find_dataset
     from diptych.data.datasets import load_dataset as load_dataset
-    from diptych.data.datasets.flickr import CrowdJudgement as CrowdJudgement
-    from diptych.data.datasets.flickr import ExpertJudgement as ExpertJudgement
+    from diptych.data.datasets.captioned_photographs import CrowdJudgement as CrowdJudgement
+    from diptych.data.datasets.captioned_photographs import ExpertJudgement as ExpertJudgement
     from diptych.data.downloads import Download as Download
     from diptych.data.downloads import fetch_downloads as fetch_downloads
     from diptych.data.feature_files import FeatureFiles as FeatureFiles

@@ -1,8 +1,9 @@
-"""Where data sets and cached features live on this machine."""
+"""Where data sets, cached features and collections are: folders of this machine, and addresses in object storage."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -35,3 +36,18 @@ def _platform_caches(platform: str, home: Path, local_app_data: str | None) -> P
     if platform == "win32":
         return Path(local_app_data) if local_app_data else home / "AppData" / "Local"
     return home / ".cache"
+
+
+# pathlib joins slashes, so that both forms of an address are met.
+_ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
+
+
+def storage_address(location: str | os.PathLike[str]) -> str | None:
+    """Return the address of a collection in object storage, or None for a folder.
+
+    >>> from pathlib import Path
+    >>> storage_address("s3://bucket/photos"), storage_address(Path("s3://bucket/photos/")), storage_address("photos")
+    ('s3://bucket/photos', 's3://bucket/photos', None)
+    """
+    found = _ADDRESS.fullmatch(os.fspath(location))
+    return None if found is None else f"{found[1]}://{found['rest'].strip('/')}"

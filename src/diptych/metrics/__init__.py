@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from diptych.metrics.measure import Curve as Curve
     from diptych.metrics.measure import CurvePoints as CurvePoints
     from diptych.metrics.measure import Measure as Measure
+    from diptych.metrics.measure import RankedGroups as RankedGroups
+    from diptych.metrics.measure import Ties as Ties
+    from diptych.metrics.measure import break_ties as break_ties
     from diptych.metrics.precision_recall import AP as AP
     from diptych.metrics.precision_recall import NDCG as NDCG
     from diptych.metrics.precision_recall import Precision as Precision
@@ -53,9 +56,6 @@ if TYPE_CHECKING:
     from diptych.metrics.significance import randomisation_test as randomisation_test
     from diptych.metrics.significance import spearman as spearman
     from diptych.metrics.significance import team_draft as team_draft
-    from diptych.metrics.tie_groups import RankedGroups as RankedGroups
-    from diptych.metrics.tie_groups import Ties as Ties
-    from diptych.metrics.tie_groups import break_ties as break_ties
 else:
     # Each is imported when it is asked for: few need all measures.
     __getattr__, __all__ = declared_exports(__name__)

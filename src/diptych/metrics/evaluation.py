@@ -14,7 +14,7 @@ from diptych.errors import InvalidInputError
 from diptych.graphics_card import card_for
 from diptych.metrics.hamming import HammingRanking
 from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
-from diptych.metrics.measure import Curve, CurvePoints, Measure
+from diptych.metrics.measure import Curve, CurvePoints, Measure, RankedGroups, Ties, break_ties, check_ties
 from diptych.metrics.precision_recall import AP
 from diptych.metrics.relevance import Relevance, shared_class_indices
 from diptych.metrics.score_ranking import (
@@ -25,7 +25,6 @@ from diptych.metrics.score_ranking import (
     rank_classes,
     rank_scores,
 )
-from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties, check_ties
 from diptych.space import DIRECTIONS, Direction, Space
 
 EmptyQueryPolicy = Literal["skip", "zero"]

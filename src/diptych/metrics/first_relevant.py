@@ -13,11 +13,11 @@ from diptych.metrics.measure import (
     CurvePoints,
     CutoffMeasure,
     Measure,
+    RankedGroups,
     check_cutoff,
     effective_cutoff,
     miss_probability,
 )
-from diptych.metrics.tie_groups import RankedGroups
 
 _NEGLIGIBLE_LOG = 45
 

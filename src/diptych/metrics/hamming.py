@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.codes.distances import CHUNK, as_codes, as_machine_words, count_small, distance_type, fill_distances
 from diptych.errors import InvalidInputError
-from diptych.metrics.measure import CurvePoints
+from diptych.metrics.measure import CurvePoints, RankedGroups
 from diptych.metrics.relevance import Judgement, Relevance
 from diptych.metrics.score_ranking import check_points, count_ranked_items, grade_counts
-from diptych.metrics.tie_groups import RankedGroups
 
 NothingFound = Literal["zero", "skip"]
 _BLOCK_ENTRIES = 1 << 20

@@ -10,8 +10,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.metrics.measure import Curve, CurvePoints, check_cutoff
-from diptych.metrics.tie_groups import RankedGroups, break_ties
+from diptych.metrics.measure import Curve, CurvePoints, RankedGroups, break_ties, check_cutoff
 
 _TOLERANCE = 1e-12
 # Up to so many steps for one query, about a millisecond, its expectation is computed and not sampled.

@@ -14,11 +14,11 @@ from diptych.metrics.measure import (
     CurvePoints,
     CutoffMeasure,
     Measure,
+    RankedGroups,
     check_cutoff,
     effective_cutoff,
     hypergeometric,
 )
-from diptych.metrics.tie_groups import RankedGroups
 
 _ASYMPTOTIC_FROM = 64
 Denominator = Literal["total", "retrieved", "min"]

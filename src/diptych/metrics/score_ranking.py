@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.graphics_card import Card, as_array
+from diptych.metrics.measure import RankedGroups
 from diptych.metrics.relevance import Judgement, Relevance
-from diptych.metrics.tie_groups import RankedGroups
 from diptych.space import Direction, IndexForm, Space
 
 _SCORE_BYTES = 8

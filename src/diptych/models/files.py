@@ -80,12 +80,17 @@ class KnownClasses:
         """Return the class of a name; of several the one from the module that saved the model, then the first."""
         for is_last in (False, True):
             candidates = known_classes(*self._roots).get(name, [])
-            same = [cls for cls in candidates if cls.__module__ == module]
+            same = [cls for cls in candidates if cls.__module__ == module or _are_ours(cls.__module__, module)]
             if same or is_last:
                 break
             for package in _PACKAGES:
                 import_exports(package)
         return next(iter([*same, *candidates]), None)
+
+
+def _are_ours(*modules: str | None) -> bool:
+    """Say whether all are modules of Diptych, whose classes have one name each wherever they move."""
+    return all(module is not None and module.startswith("diptych.") for module in modules)
 
 
 def read_model(folder: str | PathLike[str], known: KnownClasses) -> BaseEstimator:

@@ -11,7 +11,7 @@ from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.models.base import SIDES, CrossModalModel, Need, check_counts, check_number
-from diptych.models.fusion.fuse_scores import LinearForm
+from diptych.models.fusion.score_fusion import LinearForm
 from diptych.space import Space
 
 _SCORES_AT_ONCE = 1 << 22

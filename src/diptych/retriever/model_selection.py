@@ -96,7 +96,7 @@ class JoinedModel(CrossModalModel):
         return self._points([part.encode_texts(texts) for part in (self.kept_, self.learned_)], side=-1)
 
     def _points(self, parts: Sequence[AnyArray], side: int) -> AnyArray:
-        from diptych.models.fusion.fuse_scores import LinearForm
+        from diptych.models.fusion.score_fusion import LinearForm
 
         vectors, taken = [], np.zeros((len(parts[0]), 1))
         for model, points, factor in zip((self.kept_, self.learned_), parts, self.factors_, strict=True):
@@ -114,7 +114,7 @@ _SAMPLED_ROWS = 400
 
 def can_join(before: Retriever, new: Retriever) -> bool:
     """Say whether what is learned can stand beside what was known: the same encoders, and inner products for scores."""
-    from diptych.models.fusion.fuse_scores import LinearForm
+    from diptych.models.fusion.score_fusion import LinearForm
 
     is_same = before.image_fingerprint == new.image_fingerprint and before.text_fingerprint == new.text_fingerprint
     try:

@@ -20,7 +20,6 @@ from diptych.service.api import (
     items,
     jobs,
     operations,
-    retrievers,
     search,
 )
 from diptych.service.clicks.log import open_click_logs
@@ -45,13 +44,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     albums.router,
     albums.exports_router,
     search.uploads_router,
-    retrievers.router,
+    collections.retrievers_router,
     jobs.rehearsals_router,
     jobs.router,
     clicks.router,
     clicks.votes_router,
     clicks.interleaving_router,
-    retrievers.learning_router,
+    collections.learning_router,
     explanations.router,
     collections.maps_router,
     clicks.query_log_router,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from diptych._version import __version__
-from diptych.addresses import storage_address
 from diptych.atomic_files import atomic_write
 from diptych.collection.search.query import Answer, Answers
 from diptych.collection.storage.item import Item
+from diptych.data.folders import storage_address
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 
 SIGNATURE_HEADER = "X-Diptych-Signature"

@@ -5,7 +5,7 @@ import pytest
 from diptych.collection import Collection, CollectionError
 from diptych.collection.changes.retriever_history import RetrieverHistory, utc_now
 from diptych.collection.learning import LearningRecord, learning_history, rollback
-from diptych.collection.learning.promotion import base_name, promote, remember
+from diptych.collection.learning.retriever_training import base_name, promote, remember
 from diptych.collection.search.live_state import LiveState
 from kill_trials import ToyRetriever
 

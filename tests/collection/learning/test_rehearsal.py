@@ -21,8 +21,8 @@ from diptych.collection.learning import (
     RehearsalReport,
     RehearsedQuestion,
 )
-from diptych.collection.learning.promotion import promote
 from diptych.collection.learning.rehearsal_report import RehearsedQuestions, rehearsal_html
+from diptych.collection.learning.retriever_training import promote
 from diptych.data import Pairs, load_dataset, read_captions
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics

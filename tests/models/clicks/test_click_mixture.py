@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diptych.models import QueryMemory
-from diptych.models.clicks.click_mixture import ClickMixture
+from diptych.models.clicks.query_memory import ClickMixture
 
 RHO, EPSILON = 0.9, 0.1
 

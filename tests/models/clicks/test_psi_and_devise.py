@@ -10,8 +10,7 @@ from diptych.encoders import skip_gram
 from diptych.errors import InvalidInputError
 from diptych.models import PSI, DeViSE
 from diptych.models.clicks._margin_ranking import MarginRanking
-from diptych.models.clicks.devise import FixedQueries
-from diptych.models.clicks.psi import WordQueries
+from diptych.models.clicks.ranked_clicks import FixedQueries, WordQueries
 
 from .conftest import THINGS
 

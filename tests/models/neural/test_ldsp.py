@@ -10,8 +10,8 @@ import torch
 
 from diptych.errors import InvalidInputError, MissingPackageError
 from diptych.models import LDSP, load_model
+from diptych.models.labels import RelatedRows
 from diptych.models.neural.ldsp import CaptionBatch, CaptionedRows, StructureLoss, caption_batches
-from diptych.models.related_rows import RelatedRows
 
 SMALL = {"n_components": 16, "image_hidden": (32,), "text_hidden": (32,), "batch_size": 60, "device": "cpu"}
 

@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 from diptych.models.pairwise._bilinear import evaluate_terms
 from diptych.models.pairwise._pairs import AllPairs, PairTerm, distance_loss, first_matches, own_matches
 from diptych.models.pairwise.cmml import evaluate_distances
-from diptych.models.pairwise.logistic_concatenation import evaluate_concatenation
+from diptych.models.pairwise.pair_classifiers import evaluate_concatenation
 from tests.models.pairwise.made_up_pairs import brute_force_terms, every_pair, make_pairs
 
 

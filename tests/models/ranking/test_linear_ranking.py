@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
 from diptych.models import CCA, WARP, BiCMSRM, PLRanking
+from diptych.models.labels import RelatedRows, picture_numbers
 from diptych.models.ranking._linear_ranking import LinearSide, first_violators, rank_losses, sampled_list, warp_step
 from diptych.models.ranking.pl_ranking import balance, neighbour_separation
-from diptych.models.related_rows import RelatedRows, picture_numbers
 
 
 def side_of_points(points: np.ndarray) -> LinearSide:
@@ -35,10 +35,10 @@ def test_rows_are_related_when_they_share_a_mark(seed: int, n_marks: int, n_rows
     np.testing.assert_array_equal(related.n_unrelated, (~shared).sum(axis=1))
     np.testing.assert_array_equal(related.known, np.flatnonzero(marks.any(axis=1)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("diptych.models.related_rows._MOST_IN_TABLE", 0)
+        patch.setattr("diptych.models.labels._MOST_IN_TABLE", 0)
         np.testing.assert_array_equal(RelatedRows.of_marks(marks).matrix(everyone, everyone), shared)
         # As with many marks, which are never written down in full.
-        patch.setattr("diptych.models.related_rows._MOST_MARKS_IN_FULL", 0)
+        patch.setattr("diptych.models.labels._MOST_MARKS_IN_FULL", 0)
         sparse = RelatedRows.of_marks(marks)
         np.testing.assert_array_equal(sparse.matrix(everyone, everyone), shared)
         np.testing.assert_array_equal(sparse.n_unrelated, related.n_unrelated)

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.benchmark.features import Features
 from diptych.benchmark.studies.liu import RetrievalTask, retrieval_tasks
 from diptych.benchmark.studies.method_entries import Plugin, all_methods, plugin_methods
-from diptych.benchmark.task import find_by_name
+from diptych.benchmark.task import Features, find_by_name
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.protocols import (

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from diptych.arrays import FloatArray
 from diptych.benchmark.peak_memory import PeakMemory
-from diptych.benchmark.report import machine_name, package_versions, plain_value
 from diptych.benchmark.results import Record
+from diptych.benchmark.runner import machine_name, package_versions, plain_value
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
 from diptych.benchmark.studies.liu import RetrievalTask
 from diptych.benchmark.task import Method, one_line

@@ -11,8 +11,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.benchmark.published import DISTANCES, MapScore, Published, published_map
-from diptych.benchmark.report import BenchmarkReport
-from diptych.benchmark.runner import Stage, silent_stage
+from diptych.benchmark.runner import BenchmarkReport, Stage, silent_stage
 from diptych.benchmark.studies.costa_pereira_choosing import (
     CENTRED_CORRELATION,
     CORRELATION,

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from diptych.benchmark.features import Features
 from diptych.benchmark.results import FORMAT
 from diptych.benchmark.studies.method_entries import all_methods, label_methods, pair_methods
-from diptych.benchmark.task import BenchmarkTask, Method, find_by_name, labelled_only
+from diptych.benchmark.task import BenchmarkTask, Features, Method, find_by_name, labelled_only
 from diptych.data import DatasetSplits, find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.errors import UnknownNameError

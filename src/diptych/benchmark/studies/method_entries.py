@@ -12,8 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from diptych.benchmark.features import Features
-from diptych.benchmark.task import Method
+from diptych.benchmark.task import Features, Method
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, model_classes

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.addresses import storage_address
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
@@ -28,6 +27,7 @@ from diptych.cli.options import (
     SchedulerOption,
     complete_retriever,
 )
+from diptych.data.folders import storage_address
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 

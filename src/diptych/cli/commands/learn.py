@@ -192,7 +192,7 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="Print every step with all its numbers as JSON.")] = False,
 ) -> None:
     """List the changes of the items, which `search --as-of` goes back to, and of the search model; the latest last."""
-    from diptych.collection.learning.promotion import learning_history, rolls_back_to
+    from diptych.collection.learning.retriever_training import learning_history, rolls_back_to
 
     with open_collection(collection) as opened:
         if keep_days is not None:

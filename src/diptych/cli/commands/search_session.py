@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,7 +20,11 @@ from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.cli.commands.served_collection import ServedCollection
-    from diptych.collection import Answer, Answers, Collection, Filter, Item
+    from diptych.collection import Answer, Answers, Collection, Filter, Item, Term
+    from diptych.retriever import Subject
+
+# Of ``--why``: how many answers are explained, and by how many bars at most.
+_EXPLAINED, _MOST_BARS = 3, 5
 
 
 @dataclass(frozen=True)
@@ -211,8 +215,6 @@ class SearchSession:
         self._remark(answers, settings)
         # Beside the answers, so that a pipe still gets nothing but these.
         if self._why and answers:
-            from diptych.cli.commands.search_reasons import why_lines
-
             # Only a collection that is open here is asked for reasons.
             for line in why_lines(cast("Collection", self.collection), query, answers[:]):
                 notes().print(line, soft_wrap=True, markup=False, highlight=False)
@@ -287,3 +289,38 @@ def _kind_of_other_file(name: str) -> str | None:
         if path.is_file() and path.suffix.lower() not in picture_suffixes():
             return "a file"
     return None
+
+
+def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -> list[str]:
+    """Return the reasons of the first answers, a sentence each and the bars that tell most below it."""
+    # Imported where something is explained: other searches do without the methods.
+    from diptych.retriever import Retriever, Subject, explain
+
+    retriever = collection.retriever
+    if not isinstance(retriever, Retriever):
+        raise InvalidInputError(f"a collection with a {type(retriever).__name__} cannot tell why")
+
+    def stored_picture(item: Item) -> Subject:
+        _, points = collection.points("image", [item.id])
+        if not len(points):
+            raise InvalidInputError(f"item {item.id} has no point to explain; index again")
+        return Subject.of_stored_picture(retriever, points, collection.picture_of(item))
+
+    def asked(term: Term) -> Subject:
+        if term.kind == "text":
+            return Subject.of_text(retriever, term.value, asks=True)
+        if term.kind == "picture":
+            return Subject.of_picture(retriever, term.value)
+        item = collection[term.value]
+        return Subject.of_text(retriever, item.captions[0]) if item.path is None else stored_picture(item)
+
+    subjects, weights = [asked(term) for term in query.terms], [term.weight for term in query.terms]
+    lines = []
+    for answer in answers[:_EXPLAINED]:
+        text = answer.caption
+        found = stored_picture(collection[answer.id]) if text is None else Subject.of_text(retriever, text)
+        explanation = explain(retriever, subjects, found, weights=weights)
+        lines.append(f"{answer.rank}  {printable(explanation.summary)}")
+        strongest = sorted(explanation.bars, key=lambda bar: -abs(bar.contribution))[:_MOST_BARS]
+        lines += [f"   {bar.contribution:+.3f}  {printable(bar.name)}" for bar in strongest]
+    return lines

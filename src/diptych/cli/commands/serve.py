@@ -18,11 +18,11 @@ from urllib.parse import urljoin
 
 import typer
 
-from diptych.addresses import storage_address
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import Device, DeviceOption, Durability, DurabilityOption, JsonOption, LogFormat
+from diptych.data.folders import storage_address
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def sign_in_address(address: str, settings: Settings, *, own_user: bool = False)
     The key stands where browsers send it to nobody, so that no log holds it. One that goes to a browser on its command
     line, which every user of a machine can read, is for this user alone.
     """
-    from diptych.service.security.sessions import PageSessions
+    from diptych.service.security.tokens import PageSessions
 
     return f"{address}#key={PageSessions(settings.session_secret, settings.token).key(own_user=own_user)}"
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from diptych.addresses import storage_address
 from diptych.cli.console.output import notes, writing
+from diptych.data.folders import storage_address
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:

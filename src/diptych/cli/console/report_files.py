@@ -16,7 +16,7 @@ from diptych.errors import MissingDataError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from diptych.benchmark.report import BenchmarkReport
+    from diptych.benchmark.runner import BenchmarkReport
     from diptych.benchmark.task import BenchmarkTask
 
 TaskT = TypeVar("TaskT", bound="BenchmarkTask")
@@ -74,7 +74,7 @@ def write_report_files(
 
 def _with_provenance(document: Any) -> Any:
     """Add when, by which versions and on which machine it was written to a document, or to each of several."""
-    from diptych.benchmark.report import provenance
+    from diptych.benchmark.runner import provenance
 
     if isinstance(document, list):
         return [_with_provenance(one) for one in document]

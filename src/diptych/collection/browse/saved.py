@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from diptych.atomic_files import read_json, write_json
 from diptych.collection.browse.filter import Filter, compare
-from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.layout import LONGEST_NAME
 from diptych.errors import CollectionError, InvalidInputError, UnknownNameError
 

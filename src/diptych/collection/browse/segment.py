@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, IntArray
+from diptych.atomic_files import read_json, write_json
 from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
 from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
-from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.rows import item_rows, items_of_rows

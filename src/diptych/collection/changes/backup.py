@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from diptych.addresses import storage_address
-from diptych.atomic_files import make_durable
+from diptych.atomic_files import make_durable, read_json, write_json
 from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.maintenance import Maintenance
 from diptych.collection.remote.place import create_place, home_of, open_place
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root
 from diptych.collection.storage.place import LocalPlace, TableCopies, long_read
 from diptych.collection.storage.store import Store, tables_of
+from diptych.data.folders import storage_address
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from diptych.atomic_files import damage_of_note, write_json
 from diptych.collection.changes.file_facts import FileFacts, FileRequest
 from diptych.collection.changes.file_reading import read_files
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import JOURNAL, ChangeJournal
-from diptych.collection.storage.checksums import damage_of_note, write_json
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.ledger import Ledger
 from diptych.collection.storage.retriever_protocol import SIDES

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from diptych.collection.storage.checksums import damage_of
+from diptych.atomic_files import damage_of
 from diptych.collection.storage.engine import engine_package
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.ledger import Ledger, version_of

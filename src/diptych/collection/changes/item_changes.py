@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from diptych.atomic_files import write_json
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.saved import chosen_items
 from diptych.collection.changes.add_report import AddProgress, AddReport, Progress
@@ -19,7 +20,6 @@ from diptych.collection.changes.file_facts import checked_choice, kept_facts
 from diptych.collection.changes.file_reading import FileReaders
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import ChangeJournal
-from diptych.collection.storage.checksums import write_json
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
 from diptych.data.caption_files import CaptionedPicture

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
+from diptych.atomic_files import read_json, write_json
 from diptych.collection.browse import export
 from diptych.collection.browse.export import Points
 from diptych.collection.browse.live_items import LiveItems, text_hashes
@@ -21,7 +22,6 @@ from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
-from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (
     FORMAT_VERSION,

@@ -3,7 +3,6 @@
 from diptych.collection.changes.retriever_history import LearningRecord
 from diptych.collection.learning.click_learning import Learning, LearningReport
 from diptych.collection.learning.position_model import CorrectedClicks, Impressions, PositionModel, corrected_clicks
-from diptych.collection.learning.promotion import learning_history, rollback
 from diptych.collection.learning.rehearsal import Rehearsal
 from diptych.collection.learning.rehearsal_report import (
     MeasuredDifference,
@@ -11,7 +10,13 @@ from diptych.collection.learning.rehearsal_report import (
     RehearsedQuestion,
     RehearsedQuestions,
 )
-from diptych.collection.learning.retriever_training import Training, TrainingReport, training_pairs
+from diptych.collection.learning.retriever_training import (
+    Training,
+    TrainingReport,
+    learning_history,
+    rollback,
+    training_pairs,
+)
 from diptych.collection.learning.search_log import SearchLog
 
 __all__ = [

@@ -12,19 +12,19 @@ import numpy as np
 from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import Impressions, PositionModel
-from diptych.collection.learning.promotion import (
+from diptych.collection.learning.resemblance import Resemblance
+from diptych.collection.learning.retriever_training import (
     active_retriever,
     base_name,
     learning_history,
     promote,
     remember,
 )
-from diptych.collection.learning.resemblance import Resemblance
 from diptych.collection.learning.search_log import SearchLog
 from diptych.collection.learning.traffic_trial import MARGIN, Gain, LogGallery, Progress, TrafficTrial
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.models.fusion.fuse_scores import LinearForm
+from diptych.models.fusion.score_fusion import LinearForm
 from diptych.retriever import Retriever
 
 _EXAMPLES = 5

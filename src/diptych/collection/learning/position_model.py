@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.clicks.click_mixture import ClickMixture
+from diptych.models.clicks.query_memory import ClickMixture
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from scipy import sparse
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import Impressions, PositionModel, corrected_clicks
-from diptych.collection.learning.promotion import active_retriever, base_name
 from diptych.collection.learning.rehearsal_report import (
     RECIPROCAL_RANK,
     QuestionKind,
@@ -22,6 +21,7 @@ from diptych.collection.learning.rehearsal_report import (
     RehearsedQuestions,
 )
 from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
+from diptych.collection.learning.retriever_training import active_retriever, base_name
 from diptych.collection.learning.search_log import word_groups
 from diptych.collection.search.encoded_query import query_features, without_disk_cache
 from diptych.collection.search.gallery import top_rows

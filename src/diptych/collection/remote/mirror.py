@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from diptych.atomic_files import atomic_write
+from diptych.atomic_files import atomic_write, read_json, write_json
 from diptych.collection.remote.bucket import Bucket, ObjectFacts, lost_lease
-from diptych.collection.storage.checksums import read_json, write_json
 from diptych.errors import CollectionError, StorageConflictError, StorageError
 
 _LAYOUT, _HEAD, _STATE, _POINTER = "collection.json", "head.json", "mirror.json", "current"

@@ -17,12 +17,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from diptych.addresses import storage_address
 from diptych.collection.remote.bucket import Bucket, WriterLease
 from diptych.collection.remote.mirror import Mirror
 from diptych.collection.storage.layout import stored_root
 from diptych.collection.storage.place import LocalPlace, Place, write_lock
-from diptych.data.folders import cache_folder
+from diptych.data.folders import cache_folder, storage_address
 from diptych.errors import CollectionBusyError, CollectionError, StorageError
 
 # Changes by others are seen after at most this long, and the time that copying them takes.

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.atomic_files import atomic_write
-from diptych.collection.storage.checksums import damage_of, damage_of_note, file_checksum, read_json, write_json
+from diptych.atomic_files import atomic_write, damage_of, damage_of_note, file_checksum, read_json, write_json
 from diptych.collection.storage.layout import search_package
 
 _TARGET_RECALL = 0.98

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.atomic_files import sync_to_disk
-from diptych.collection.browse.live_items import LiveItems, Part
-from diptych.collection.browse.segment import FileSegment, MemorySegment, SegmentWriter
-from diptych.collection.search.approximate_index import damage_of_index
-from diptych.collection.storage.checksums import (
+from diptych.atomic_files import (
     damage_in_folder,
     damage_of,
     damage_of_note,
     file_checksum,
     read_json,
     seal_folder,
+    sync_to_disk,
     write_json,
 )
+from diptych.collection.browse.live_items import LiveItems, Part
+from diptych.collection.browse.segment import FileSegment, MemorySegment, SegmentWriter
+from diptych.collection.search.approximate_index import damage_of_index
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import PointKind

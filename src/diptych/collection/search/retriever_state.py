@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.atomic_files import seal_folder
 from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
-from diptych.collection.storage.checksums import seal_folder
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store, features_table, points_table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from diptych._version import __version__
-from diptych.collection.storage.checksums import read_json, write_json
+from diptych.atomic_files import read_json, write_json
 from diptych.data.picture_files import split_moment
 from diptych.errors import CollectionError, MissingPackageError, UnknownRetrieverError
 

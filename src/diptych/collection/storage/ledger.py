@@ -18,8 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from diptych.atomic_files import atomic_write, sync_to_disk
-from diptych.collection.storage.checksums import Checksum, damage_of, file_checksum, read_json, write_json
+from diptych.atomic_files import Checksum, atomic_write, damage_of, file_checksum, read_json, sync_to_disk, write_json
 from diptych.errors import CollectionError, InvalidInputError
 
 Durability = Literal["power", "process"]

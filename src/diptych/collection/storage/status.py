@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from diptych._version import __version__
-from diptych.addresses import storage_address
-from diptych.collection.storage.checksums import read_json, write_json
+from diptych.atomic_files import read_json, write_json
 from diptych.collection.storage.layout import Layout
+from diptych.data.folders import storage_address
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from diptych.data.dataset import Dataset, DatasetSplits
-from diptych.data.datasets.clickture import CLICKTURE
+from diptych.data.datasets.captioned_photographs import FLICKR8K, FLICKR30K, PASCAL_SENTENCE
 from diptych.data.datasets.coco import COCO, COCO_PAIRS
-from diptych.data.datasets.flickr import FLICKR8K, FLICKR30K
-from diptych.data.datasets.mirflickr import MIRFLICKR
 from diptych.data.datasets.nus_wide import NUS_WIDE
-from diptych.data.datasets.pascal_sentence import PASCAL_SENTENCE
 from diptych.data.datasets.scenes.scene import SCENES
+from diptych.data.datasets.web_clicks import CLICKTURE, MIRFLICKR
 from diptych.data.datasets.wikipedia import TVGRAZ, WIKIPEDIA
 from diptych.errors import UnknownNameError
 

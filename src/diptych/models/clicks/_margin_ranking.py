@@ -15,9 +15,9 @@ from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
+from diptych.models.labels import draw_until_right
 from diptych.models.linear import check_varies, column_deviations, column_means, project
 from diptych.models.optimisers import Adagrad
-from diptych.models.related_rows import draw_until_right
 
 
 class QuerySide(Protocol):

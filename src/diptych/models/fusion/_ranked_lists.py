@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import Measure, RankedGroups
-from diptych.models.labels import Targets
-from diptych.models.related_rows import picture_numbers
+from diptych.models.labels import Targets, picture_numbers
 
 _LONGEST_BY_SHORTEST = 1.5
 _LAST = np.finfo(np.float64).max

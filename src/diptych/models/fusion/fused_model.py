@@ -15,8 +15,7 @@ from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
 from diptych.models.base import SIDES, CrossModalModel, Side, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists
-from diptych.models.fusion.coordinate_ascent import CoordinateAscent
-from diptych.models.fusion.fuse_scores import LinearForm, given_weights
+from diptych.models.fusion.score_fusion import CoordinateAscent, LinearForm, given_weights
 from diptych.models.registry import method_name
 from diptych.space import Space
 

@@ -18,7 +18,7 @@ from diptych.estimators import scikit_learn
 from diptych.metrics import AP, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.labels import Targets
+from diptych.models.labels import Targets, draw_of_groups, draw_until_right
 from diptych.models.neural._layers import (
     Layers,
     StandardView,
@@ -30,7 +30,6 @@ from diptych.models.neural._layers import (
 )
 from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel
 from diptych.models.optimisers import Adam
-from diptych.models.related_rows import draw_of_groups, draw_until_right
 from diptych.space import DIRECTIONS, Space
 
 # How often a run looks at the rows held out, and how many looks may bring nothing before it ends.

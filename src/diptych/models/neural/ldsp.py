@@ -15,11 +15,10 @@ from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
-from diptych.models.labels import Targets
+from diptych.models.labels import RelatedRows, Targets, picture_numbers
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
 from diptych.models.neural._training_loop import EpochReport, ResumableModel, TrainingLoop, epoch_table, timed_epoch
-from diptych.models.related_rows import RelatedRows, picture_numbers
 from diptych.space import DIRECTIONS
 
 

@@ -7,10 +7,10 @@ from diptych.lazy_exports import declared_exports
 if TYPE_CHECKING:
     from diptych.models.pairwise._bilinear import FeaturePair as FeaturePair
     from diptych.models.pairwise.cmml import CMML as CMML
-    from diptych.models.pairwise.cross_products import BipartiteCrossProduct as BipartiteCrossProduct
-    from diptych.models.pairwise.cross_products import LogisticCrossProduct as LogisticCrossProduct
-    from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation as LogisticConcatenation
     from diptych.models.pairwise.one_class_svm import OneClassSVM as OneClassSVM
+    from diptych.models.pairwise.pair_classifiers import BipartiteCrossProduct as BipartiteCrossProduct
+    from diptych.models.pairwise.pair_classifiers import LogisticConcatenation as LogisticConcatenation
+    from diptych.models.pairwise.pair_classifiers import LogisticCrossProduct as LogisticCrossProduct
     from diptych.models.pairwise.pairwise_sm import PairwiseSM as PairwiseSM
     from diptych.models.pairwise.ts import TS as TS
 else:

@@ -13,10 +13,9 @@ from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
-from diptych.models.labels import Targets
+from diptych.models.labels import RelatedRows, Targets, picture_numbers
 from diptych.models.linear import check_varies, column_deviations, column_means
 from diptych.models.optimisers import Adam
-from diptych.models.related_rows import RelatedRows, picture_numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.models.base import check_count
+from diptych.models.labels import RelatedRows
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, sampled_list
-from diptych.models.related_rows import RelatedRows
 
 
 def most_violated_rankings(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, IntArray]:

@@ -10,9 +10,8 @@ from diptych.former_names import FORMERLY_SEED
 from diptych.graphics_card import Card, as_array, card_for
 from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
-from diptych.models.labels import Targets
+from diptych.models.labels import Targets, picture_numbers
 from diptych.models.optimisers import Adam
-from diptych.models.related_rows import picture_numbers
 
 
 class ContrastiveProjection(LinearProjectionModel):

@@ -7,6 +7,7 @@ from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.models.base import Need, check_count, check_counts, check_number, check_numbers
+from diptych.models.labels import RelatedRows
 from diptych.models.ranking._linear_ranking import (
     LinearRankingModel,
     LinearSide,
@@ -15,7 +16,6 @@ from diptych.models.ranking._linear_ranking import (
     sampled_list,
     warp_step,
 )
-from diptych.models.related_rows import RelatedRows
 
 
 def neighbour_separation(

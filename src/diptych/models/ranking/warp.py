@@ -7,8 +7,8 @@ from numpy.random import Generator
 
 from diptych.arrays import IntArray
 from diptych.models.base import check_count, check_number
+from diptych.models.labels import RelatedRows
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, warp_step
-from diptych.models.related_rows import RelatedRows
 
 
 class WARP(LinearRankingModel):

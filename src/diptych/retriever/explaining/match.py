@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -74,6 +75,20 @@ class Subject:
         """Take features that are there already, as one row; pixels are not read again."""
         row = as_matrix(features, name="features")
         return cls("image", row, retriever.images_to_points(row), None, name)
+
+    @classmethod
+    def of_stored_picture(
+        cls, retriever: Retriever, point: AnyArray, path: Path | None, name: str = "the picture"
+    ) -> Subject:
+        """Take a picture by its stored point, with its features if its file is still the one that was added.
+
+        The cache knows the features by content. A file that has changed is another picture than the one that was found.
+        """
+        with suppress(InvalidInputError, OSError):
+            found = None if path is None else cls.of_image_features(retriever, retriever.image_features([path]), name)
+            if found is not None and np.allclose(found.point, point, rtol=1e-3, atol=1e-5):
+                return found
+        return cls.of_image_point(point, name)
 
 
 def inner_model(model: CrossModalModel) -> CrossModalModel:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, status
 from fastapi.responses import StreamingResponse
 
 from diptych.collection import Collection
-from diptych.service.api.retrievers import usable_retriever
+from diptych.service.api.collections import usable_retriever
 from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind
 from diptych.service.clicks.interleaving import InterleavingReport

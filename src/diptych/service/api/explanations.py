@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from fastapi import APIRouter
 
-from diptych.arrays import FloatArray
 from diptych.collection import Collection, Item
 from diptych.collection.search.encoded_query import without_disk_cache
-from diptych.errors import InvalidInputError
 from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
 from diptych.service.context import Context, Reading, Searching, ServiceContext, Then
@@ -75,19 +71,7 @@ def _picture_subject(
     _, points = collection.points("image", [item.id], name)
     if not len(points):
         return None
-    features = _features(collection, retriever, item)
-    # A file that has changed since it was added is another picture than the one that was found.
-    if features is None or not np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5):
-        return Subject.of_image_point(points, shown)
-    return Subject.of_image_features(retriever, features, shown)
-
-
-def _features(collection: Collection, retriever: Retriever, item: Item) -> FloatArray | None:
-    """Return the features of the item's file, which the cache knows by content since it was added."""
-    path = collection.picture_of(item)
-    with suppress(InvalidInputError, OSError):
-        return None if path is None else retriever.image_features([path])
-    return None
+    return Subject.of_stored_picture(retriever, points, collection.picture_of(item), shown)
 
 
 def _caption(item: Item, caption_id: str | None) -> str:

@@ -23,7 +23,7 @@ from diptych.service.schemas import Document
 from diptych.service.schemas.collections import NewItem
 from diptych.service.schemas.jobs import HealthDocument, ReadinessDocument, SessionDocument, SignIn
 from diptych.service.security.guards import CSRF_HEADER, is_another_user, refuse_other_sites, unauthorised
-from diptych.service.security.sessions import SESSION_SECONDS
+from diptych.service.security.tokens import SESSION_SECONDS
 
 _DESCRIPTION = """Search pictures with words and words with pictures.
 

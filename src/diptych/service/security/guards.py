@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diptych.service.problems import HttpMiddleware, Problem
-from diptych.service.security.sessions import PageSessions
+from diptych.service.security.tokens import PageSessions
 from diptych.service.settings import Settings
 
 CSRF_HEADER = "X-Diptych-CSRF"
