@@ -10,7 +10,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from diptych.errors import InvalidInputError
 
 
 @contextmanager
@@ -150,3 +152,20 @@ def damage_in_folder(folder: Path, *, all_bytes: bool = True) -> dict[str, str]:
         name: damage_of(folder / name, known, all_bytes=all_bytes) for name, known in read_json(note)["files"].items()
     }
     return {name: what for name, what in found.items() if what is not None}
+
+
+Durability = Literal["power", "process"]
+
+
+def checked_durability(chosen: Durability | None) -> Durability:
+    """Return what an acknowledged change survives: a power cut, or the end of the process; by default as set outside.
+
+    >>> checked_durability("process")
+    'process'
+    """
+    name = os.environ.get("DIPTYCH_DURABILITY", "power") if chosen is None else chosen
+    if name == "power":
+        return "power"
+    if name == "process":
+        return "process"
+    raise InvalidInputError(f"durability is 'power' or 'process', got {name!r}")

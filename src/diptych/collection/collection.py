@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.changes.retriever_history import LearningRecord, RetrieverHistory, in_force_at
 from diptych.collection.reading import CollectionReader
 from diptych.collection.remote.place import create_place, has_collection, open_place
@@ -18,7 +19,6 @@ from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.change_journal import AsOf, ChangeJournal, Version
 from diptych.collection.storage.item import Item, Record, iso_time
 from diptych.collection.storage.layout import Layout
-from diptych.collection.storage.ledger import Durability, checked_durability
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.errors import InvalidInputError

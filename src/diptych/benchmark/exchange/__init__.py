@@ -11,36 +11,28 @@ and what they write is read and scored here:
 {'MAP': 0.8333, 'P@2': 0.5}
 """
 
-from diptych.benchmark.exchange.run_scoring import RR, LinearNDCG, Missing, RunScores, RunTies, find_measure, score_run
-from diptych.benchmark.exchange.trec_files import (
-    ExportedFiles,
-    Qrels,
-    RankedList,
-    Scores,
-    export_retrieval,
-    ranked_lists,
-    read_qrels,
-    read_run,
-    write_qrels,
-    write_run,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "RR",
-    "ExportedFiles",
-    "LinearNDCG",
-    "Missing",
-    "Qrels",
-    "RankedList",
-    "RunScores",
-    "RunTies",
-    "Scores",
-    "export_retrieval",
-    "find_measure",
-    "ranked_lists",
-    "read_qrels",
-    "read_run",
-    "score_run",
-    "write_qrels",
-    "write_run",
-]
+from diptych.lazy_exports import declared_exports
+
+if TYPE_CHECKING:
+    from diptych.benchmark.exchange.run_scoring import RR as RR
+    from diptych.benchmark.exchange.run_scoring import LinearNDCG as LinearNDCG
+    from diptych.benchmark.exchange.run_scoring import Missing as Missing
+    from diptych.benchmark.exchange.run_scoring import RunScores as RunScores
+    from diptych.benchmark.exchange.run_scoring import RunTies as RunTies
+    from diptych.benchmark.exchange.run_scoring import find_measure as find_measure
+    from diptych.benchmark.exchange.run_scoring import score_run as score_run
+    from diptych.benchmark.exchange.trec_files import ExportedFiles as ExportedFiles
+    from diptych.benchmark.exchange.trec_files import Qrels as Qrels
+    from diptych.benchmark.exchange.trec_files import RankedList as RankedList
+    from diptych.benchmark.exchange.trec_files import Scores as Scores
+    from diptych.benchmark.exchange.trec_files import export_retrieval as export_retrieval
+    from diptych.benchmark.exchange.trec_files import ranked_lists as ranked_lists
+    from diptych.benchmark.exchange.trec_files import read_qrels as read_qrels
+    from diptych.benchmark.exchange.trec_files import read_run as read_run
+    from diptych.benchmark.exchange.trec_files import write_qrels as write_qrels
+    from diptych.benchmark.exchange.trec_files import write_run as write_run
+else:
+    # Each is imported when it is asked for.
+    __getattr__, __all__ = declared_exports(__name__)

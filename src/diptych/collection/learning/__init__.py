@@ -1,41 +1,28 @@
 """Learning a retriever: from what a collection says of its own pictures, and from clicks; trying another."""
 
-from diptych.collection.changes.retriever_history import LearningRecord
-from diptych.collection.learning.click_learning import Learning, LearningReport
-from diptych.collection.learning.position_model import CorrectedClicks, Impressions, PositionModel, corrected_clicks
-from diptych.collection.learning.rehearsal import Rehearsal
-from diptych.collection.learning.rehearsal_report import (
-    MeasuredDifference,
-    RehearsalReport,
-    RehearsedQuestion,
-    RehearsedQuestions,
-)
-from diptych.collection.learning.retriever_training import (
-    Training,
-    TrainingReport,
-    learning_history,
-    rollback,
-    training_pairs,
-)
-from diptych.collection.learning.search_log import SearchLog
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CorrectedClicks",
-    "Impressions",
-    "Learning",
-    "LearningRecord",
-    "LearningReport",
-    "MeasuredDifference",
-    "PositionModel",
-    "Rehearsal",
-    "RehearsalReport",
-    "RehearsedQuestion",
-    "RehearsedQuestions",
-    "SearchLog",
-    "Training",
-    "TrainingReport",
-    "corrected_clicks",
-    "learning_history",
-    "rollback",
-    "training_pairs",
-]
+from diptych.lazy_exports import declared_exports
+
+if TYPE_CHECKING:
+    from diptych.collection.changes.retriever_history import LearningRecord as LearningRecord
+    from diptych.collection.learning.click_learning import Learning as Learning
+    from diptych.collection.learning.click_learning import LearningReport as LearningReport
+    from diptych.collection.learning.position_model import CorrectedClicks as CorrectedClicks
+    from diptych.collection.learning.position_model import Impressions as Impressions
+    from diptych.collection.learning.position_model import PositionModel as PositionModel
+    from diptych.collection.learning.position_model import corrected_clicks as corrected_clicks
+    from diptych.collection.learning.rehearsal import Rehearsal as Rehearsal
+    from diptych.collection.learning.rehearsal_report import MeasuredDifference as MeasuredDifference
+    from diptych.collection.learning.rehearsal_report import RehearsalReport as RehearsalReport
+    from diptych.collection.learning.rehearsal_report import RehearsedQuestion as RehearsedQuestion
+    from diptych.collection.learning.rehearsal_report import RehearsedQuestions as RehearsedQuestions
+    from diptych.collection.learning.retriever_training import Training as Training
+    from diptych.collection.learning.retriever_training import TrainingReport as TrainingReport
+    from diptych.collection.learning.retriever_training import learning_history as learning_history
+    from diptych.collection.learning.retriever_training import rollback as rollback
+    from diptych.collection.learning.retriever_training import training_pairs as training_pairs
+    from diptych.collection.learning.search_log import SearchLog as SearchLog
+else:
+    # Each is imported when it is asked for.
+    __getattr__, __all__ = declared_exports(__name__)

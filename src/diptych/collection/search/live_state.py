@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.segment import FileSegment
 from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles
@@ -31,7 +32,7 @@ from diptych.collection.storage.clear_errors import (
 )
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
-from diptych.collection.storage.ledger import Durability, checked_durability, saved_unit
+from diptych.collection.storage.ledger import saved_unit
 from diptych.collection.storage.place import Place
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved

@@ -16,12 +16,19 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from diptych.atomic_files import Checksum, atomic_write, damage_of, file_checksum, read_json, sync_to_disk, write_json
-from diptych.errors import CollectionError, InvalidInputError
-
-Durability = Literal["power", "process"]
+from diptych.atomic_files import (
+    Checksum,
+    atomic_write,
+    checked_durability,
+    damage_of,
+    file_checksum,
+    read_json,
+    sync_to_disk,
+    write_json,
+)
+from diptych.errors import CollectionError
 
 DROPPED = ".dropped"
 _LEDGER, _MARKS, _HINT = "ledger.jsonl", "damaged.json", "latest_version_hint.json"
@@ -41,20 +48,6 @@ def boot_id() -> str:
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""
-
-
-def checked_durability(chosen: Durability | None) -> Durability:
-    """Return what an acknowledged change survives: a power cut, or the end of the process; by default as set outside.
-
-    >>> checked_durability("process")
-    'process'
-    """
-    name = os.environ.get("DIPTYCH_DURABILITY", "power") if chosen is None else chosen
-    if name == "power":
-        return "power"
-    if name == "process":
-        return "process"
-    raise InvalidInputError(f"durability is 'power' or 'process', got {name!r}")
 
 
 class Ledger:
