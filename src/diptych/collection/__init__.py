@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from diptych.collection.changes.backup import restore_collection as restore_collection
     from diptych.collection.changes.content_reading import ReadingReport as ReadingReport
     from diptych.collection.changes.content_reading import TextReport as TextReport
-    from diptych.collection.changes.going_back import go_back as go_back
+    from diptych.collection.changes.damage import go_back as go_back
     from diptych.collection.changes.maintenance import CheckReport as CheckReport
     from diptych.collection.changes.maintenance import DuplicateGroup as DuplicateGroup
     from diptych.collection.changes.maintenance import MigrationReport as MigrationReport
