@@ -62,8 +62,7 @@ def _declared_modules(package: str) -> dict[str, str]:
     return modules
 
 
-def import_exports(package: str) -> None:
-    """Import everything ``package`` exports, for whoever looks for classes among those that are imported."""
+def import_exports(package: str) -> dict[str, Any]:
+    """Import and return everything ``package`` exports, for whoever looks for classes."""
     module = import_module(package)
-    for name in module.__all__:
-        getattr(module, name)
+    return {name: getattr(module, name) for name in module.__all__}

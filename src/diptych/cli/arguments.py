@@ -10,10 +10,10 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import diptych.encoders
 from diptych.encoders import Concatenated, Encoder
 from diptych.encoders.encoder import Modality
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.lazy_exports import import_exports
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever
@@ -64,10 +64,9 @@ def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]
     >>> "ColourEdgeHistograms" in encoder_classes("image"), "ColourEdgeHistograms" in encoder_classes("text")
     (True, False)
     """
-    public = {name: getattr(diptych.encoders, name) for name in sorted(diptych.encoders.__all__)}
     return {
         name: found
-        for name, found in public.items()
+        for name, found in sorted(import_exports("diptych.encoders").items())
         if isinstance(found, type)
         and issubclass(found, Encoder)
         and not inspect.isabstract(found)

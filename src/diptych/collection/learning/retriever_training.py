@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from diptych.collection.changes.add_report import Progress
 from diptych.collection.changes.add_report import Progress as StoreProgress
 from diptych.collection.changes.retriever_history import (
     LearningRecord,
@@ -41,7 +40,11 @@ def remember(collection: Collection, record: LearningRecord) -> None:
 
 
 def promote(
-    collection: Collection, retriever: RetrieverProtocol, record: LearningRecord, *, progress: Progress | None = None
+    collection: Collection,
+    retriever: RetrieverProtocol,
+    record: LearningRecord,
+    *,
+    progress: StoreProgress | None = None,
 ) -> LearningRecord:
     """Let the collection use a learned retriever, keep the one before stored, and write that down.
 
