@@ -59,7 +59,6 @@ __all__ = [
     "word_lists",
 ]
 
-
 AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW = "average fusion", "learned fusion", "random"
 FEATURE_FUSION = "feature fusion"
 _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person", "kid", "baby", "lady", "guy", "crowd"})

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-
 CategoryMeans = Mapping[Direction, Mapping[str, float | None]]
 _BAR_WIDTH = 0.38
 # Numbers are written into the cells as long as they can be read.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 # Two of the colours that Okabe and Ito chose to be told apart with any colour vision; both print as different greys.
 COLOURS: dict[Direction, str] = {"image_query": "#0072B2", "text_query": "#D55E00"}
 MARKERS: dict[Direction, str] = {"image_query": "o", "text_query": "s"}

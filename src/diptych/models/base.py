@@ -39,7 +39,6 @@ Variants = Mapping[str, Mapping[str, Any]]
 REGISTRY: dict[str, type[CrossModalModel]] = {}
 """Every method of Diptych by the name of its class, from the moment its module is imported."""
 
-
 _MOST_FEATURES = 10_000_000
 
 

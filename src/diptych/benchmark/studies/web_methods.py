@@ -272,7 +272,7 @@ class FusedRuns:
         seed: int = 0,
     ) -> FusedRuns:
         """Return the fusion whose weights coordinate ascent finds on queries of the development part."""
-        standard = [_standardised(part.scores[_DEVELOPMENT]) for part in parts]
+        standard = [fuse_scores([part.scores[_DEVELOPMENT]], rescale="zscore") for part in parts]
         chosen = np.arange(len(development.queries)) if queries is None else queries
         scores, grades = [], []
         for query in chosen.tolist():
@@ -293,7 +293,3 @@ class FusedRuns:
         """The weight of each part by its name."""
         names = (f"{part.method} {part.feature}" for part in self.parts)
         return dict(zip(names, self.weights.tolist(), strict=True))
-
-
-def _standardised(scores: FloatArray) -> FloatArray:
-    return fuse_scores([scores], rescale="zscore")

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from diptych.benchmark.results import Record, ResultFolder, ResultsDifference
     from diptych.benchmark.running import Failure, RunReport, Unit
 
-
 _SHOWN = 2
 
 

@@ -28,7 +28,6 @@ from diptych.errors import InvalidInputError, counted
 if TYPE_CHECKING:
     from diptych.collection import Album, Answer, Collection, Item
 
-
 TitleArgument = Annotated[str, typer.Argument(metavar="TITLE", help="The title of the album.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the saved search.")]
 ItemsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ITEMS]...", help="Picture files, or ids.")]

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
     from diptych.collection import AddReport, Collection, ReadingReport, TextReport
 
-
 _SHOWN = 10
 
 # A choice of ours for when the hint is worth a line; training itself tells whether it helps.

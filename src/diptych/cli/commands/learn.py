@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from diptych.data.clicks import ClickLog
 
-
 _PLACES = (1, 2, 3, 5, 10, 20)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from diptych.models import CrossModalModel
     from diptych.models.base import Inputs
 
-
 _INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)

@@ -21,7 +21,6 @@ from diptych.data.picture_files import clock
 if TYPE_CHECKING:
     from diptych.collection import Answer, Answers, Item
 
-
 # Where captions get a column of their own instead of a line below the path.
 _WIDE = 100
 _SHEET_LINES = 3

@@ -27,7 +27,6 @@ from diptych.errors import CollectionBusyError, CollectionError, InvalidInputErr
 if TYPE_CHECKING:
     from diptych.encoders.image.picture_decoding import Picture
 
-
 _LOWEST_PRIORITY = 19
 # What is lost by a kill, against the small files that each commit makes.
 _COMMIT_PICTURES, _COMMIT_SECONDS = 64, 20.0

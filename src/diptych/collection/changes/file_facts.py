@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from diptych.encoders.image.picture_facts import PictureFacts
     from diptych.encoders.image.reading_once import Square, Squares
 
-
 _THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
 # Kinds whose size tells what comes out for another reading side.

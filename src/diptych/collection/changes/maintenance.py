@@ -316,7 +316,7 @@ def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport
     """
     layout = Layout.read(folder, former=True)
     with write_lock(folder / "write.lock", write_wait):
-        before = _format_version(folder)
+        before = int(read_json(folder / "collection.json")["format_version"])
         if before in FORMER_VERSIONS:
             Store(layout.store).prepare()
             for note in (layout.last_run, folder / SAVED_FILE):
@@ -330,7 +330,3 @@ def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport
             files.forget()
             files.delete_unused(())
     return MigrationReport(folder, before, FORMAT_VERSION)
-
-
-def _format_version(folder: Path) -> int:
-    return int(read_json(folder / "collection.json")["format_version"])

@@ -28,7 +28,6 @@ _ROWS_AT_ONCE = 1 << 14
 _KEYS_AT_ONCE = 1000
 _ARRAYS = ("owners", "captions", "vectors")
 
-
 # A region belongs to its picture, and thirteen chances find something like anything: so much of its score is that of
 # the whole picture, and so much of the sum counts. Chosen by what benchmarks/picture_regions.py measures.
 WHOLE_SHARE, KEPT_SCORE = 0.3, 0.9

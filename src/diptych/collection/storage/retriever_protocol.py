@@ -12,7 +12,6 @@ from diptych.space import SearchDirection, Space
 if TYPE_CHECKING:
     from diptych.encoders.encoder import EncodedBatch
 
-
 Side = Literal["image", "text"]
 SIDES: tuple[Side, Side] = ("image", "text")
 # What has points: whole pictures, captions, and regions of pictures where they were asked for.

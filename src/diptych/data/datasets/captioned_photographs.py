@@ -152,7 +152,6 @@ FLICKR8K = Dataset(
     "have not been checked.",
 )
 
-
 _PICTURES = "flickr30k-images"
 _KARPATHY = "dataset_flickr30k.json"
 _TOKENS = "results_20130124.token"
@@ -248,7 +247,6 @@ FLICKR30K = Dataset(
     "3. For split='entities' also results_20130124.token, which comes with the photographs, and train.txt, val.txt and "
     "test.txt of https://github.com/BryanPlummer/flickr30k_entities.",
 )
-
 
 _SENTENCE_FILES = {"original": "pascal_sentences.json", "pascal50s": "pascal50s.json"}
 

@@ -136,7 +136,6 @@ COCO = Dataset(
     ),
 )
 
-
 _PAIR_CAPTIONS = "captions.tsv"
 _PARTS = ("train", "dev", "test")
 _PAIR_LABELS = ("none", "category")

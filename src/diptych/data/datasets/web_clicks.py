@@ -167,7 +167,6 @@ CLICKTURE = Dataset(
     "and judgements are tables of words, images have a key, a tab and a JPEG file in base64 per line.",
 )
 
-
 _IMAGES = "mirflickr"
 _TAGS = "mirflickr/meta/tags"
 _ANNOTATIONS = "mirflickr25k_annotations_v080"

@@ -146,7 +146,6 @@ WIKIPEDIA = Dataset(
     ),
 )
 
-
 TVGRAZ_COUNTS: dict[str, tuple[int, int]] = {
     "brain": (109, 47),
     "butterfly": (195, 51),

@@ -29,7 +29,6 @@ _TIFF_STARTS = (b"II*\0", b"MM\0*")
 # What a camera knows best, against what people write, where a later program is right.
 _OF_THE_CAMERA = ("taken", "taken_from", "camera", "lens", "latitude", "longitude", "altitude", *EXPOSURE)
 
-
 # Of damaged EXIF what can be read is read; a line on every tag of every file would be of no use to anybody.
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from diptych.encoders.image.picture_decoding import Picture
 
-
 # A share of the side, and where such regions begin: they overlap by more than a thing that is small in them.
 _GRIDS = ((0.6, (0.0, 0.4)), (0.4, (0.0, 0.3, 0.6)))
 # The smallest regions still have the pixels that networks take.

@@ -96,7 +96,6 @@ OPEN_CLIP_CLEANING: dict[str, Clean] = {
 }
 """The ways of cleaning that a configuration of OpenCLIP may name."""
 
-
 _BICUBIC = int(Image.Resampling.BICUBIC)
 # Pictures are read at full size up to twice this many times what the network sees, which no camera reaches; larger
 # ones may be averaged first: each pixel that the network sees is a mean over a thousand.

@@ -92,7 +92,6 @@ FACTS: tuple[str, ...] = (
 WIDTH = len(FACTS) + 1
 POSITIONS: dict[str, int] = {name: position for position, name in enumerate(FACTS)}
 
-
 _WEIGHTS_FILE = Path(__file__).with_name("scene_network.safetensors")
 _SIDE, _CELLS = 128, 16
 _STRIDES = (2, 1, 2, 1, 2, 1, 1, 1)

@@ -39,7 +39,6 @@ from diptych.service.schemas.retrievers import (
 if TYPE_CHECKING:
     from diptych.collection.learning import LearningRecord
 
-
 router = APIRouter(prefix="/v1", tags=["collections"], dependencies=[Reading])
 
 

@@ -14,7 +14,6 @@ from diptych.errors import DiptychError, InvalidInputError
 if TYPE_CHECKING:
     from diptych.metrics.significance import Team
 
-
 Cause = Literal["full", "busy", "unusable"]
 
 

@@ -19,7 +19,6 @@ from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain
 if TYPE_CHECKING:
     from diptych.encoders import Visualness, VisualQuery
 
-
 MOST_ANOMALIES = 10
 # Fewer visitors have no usual way to differ from: on a collection of one's own, one person makes all clicks.
 _FEWEST_VISITORS, _FEWEST_CLICKS = 10, 10
