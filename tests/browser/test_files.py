@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from diptych.service.page import VIEWS, static_files
+from diptych.service.page import VIEWS, page_version, static_files
 
 
 def test_every_view_is_the_same_document(site) -> None:
@@ -25,8 +25,34 @@ def test_files_carry_a_tag_and_a_type_and_come_packed(site) -> None:
     assert plain.content == first.content == static_files()["js/main.js"].content
 
 
+def test_the_document_names_files_that_a_browser_may_keep_until_the_page_changes(site) -> None:
+    document = httpx.get(site.url)
+    assert document.headers["cache-control"] == "no-cache"
+    named = re.findall(r'(?:href|src)="(/static/[^"]+)"', document.text)
+    assert len(named) >= 7
+    for address in named:
+        answer = httpx.get(site.url + address)
+        assert answer.headers["cache-control"] == "max-age=31536000, immutable"
+        name = address.removeprefix(f"/static/{page_version()}/")
+        assert answer.content == httpx.get(f"{site.url}/static/{name}").content == static_files()[name].content
+    # A page that was loaded before the files changed goes on, and what it gets is not kept for its version.
+    other = httpx.get(f"{site.url}/static/v-0123456789abcdef/js/main.js")
+    assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache")
+    assert other.content == static_files()["js/main.js"].content
+
+
 @pytest.mark.parametrize(
-    "name", ["../page.py", "%2e%2e/page.py", "..%2fpage.py", "/etc/passwd", "js", "", "js/none.js"]
+    "name",
+    [
+        "../page.py",
+        "%2e%2e/page.py",
+        "..%2fpage.py",
+        "/etc/passwd",
+        "js",
+        "",
+        "js/none.js",
+        "v-0123456789abcdef/js/none.js",
+    ],
 )
 def test_nothing_else_can_be_asked_for(site, name: str) -> None:
     answer = httpx.get(f"{site.url}/static/{name}")

@@ -146,7 +146,7 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     if problem.status == HTTPStatus.METHOD_NOT_ALLOWED:
         # The methods of all routes of the address, not of the first alone.
         path = request.scope["path"]
-        routes = (route for router in request.app.state.routers for route in router.routes if isinstance(route, Route))
+        routes = (route for route in request.app.routes if isinstance(route, Route))
         methods = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
         problem.headers["Allow"] = ", ".join(sorted(methods)) or problem.headers.get("allow", "")
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -122,8 +122,7 @@ def _kind(schema: Mapping[str, Any]) -> Markup:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    every = (route for router in app.state.routers for route in router.routes)
-    routes = [route for route in every if isinstance(route, APIRoute) and route.include_in_schema]
+    routes = [route for route in app.routes if isinstance(route, APIRoute) and route.include_in_schema]
     document = get_openapi(
         title=app.title,
         version=app.version,

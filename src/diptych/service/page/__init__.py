@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,13 +55,33 @@ class StaticFile:
 
 router = APIRouter(include_in_schema=False)
 VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
+_VERSIONED = re.compile(r"(v-[0-9a-f]{16})/(.+)")
+_FOR_A_YEAR = "max-age=31536000, immutable"
+
+
+@lru_cache(maxsize=1)
+def _contents() -> dict[str, bytes]:
+    root = files("diptych.service.page").joinpath("static")
+    return {name: part.read_bytes() for name, part in _walk(root, "")}
+
+
+@lru_cache(maxsize=1)
+def page_version() -> str:
+    """Return a name that changes with any file of the page."""
+    digests = (
+        hashlib.sha256(part).digest()
+        for name, content in sorted(_contents().items())
+        for part in (name.encode(), content)
+    )
+    return f"v-{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=1)
 def static_files() -> dict[str, StaticFile]:
     """Return every file of the page by its name; what is not in here cannot be asked for."""
-    root = files("diptych.service.page").joinpath("static")
-    return {name: StaticFile(name, part.read_bytes()) for name, part in _walk(root, "")}
+    versioned = f"/static/{page_version()}/".encode()
+    document = _contents()["index.html"].replace(b"/static/", versioned)
+    return {name: StaticFile(name, content) for name, content in {**_contents(), "index.html": document}.items()}
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
@@ -71,13 +92,10 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield f"{prefix}{part.name}", part
 
 
-def _answer(name: str, request: Request) -> Response:
+def _answer(name: str, request: Request, caching: str = "no-cache") -> Response:
     file = static_files().get(name)
     if file is None:
         raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
-    # Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap. For
-    # the icon browsers look at every change of the address, so at every query; an old one does no harm for a day.
-    caching = "max-age=86400" if name == "icon.svg" else "no-cache"
     headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
     if has_current_version(request, file.etag):
         return Response(status_code=304, headers=headers)
@@ -97,11 +115,24 @@ for _view in VIEWS:
 
 @router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
 async def show_file(name: str, request: Request) -> Response:
-    """Send a file of the page."""
-    return _answer(name, request)
+    """Send a file of the page, under its name or under the version of the page and its name.
+
+    The document names the version, so that a browser keeps some forty modules and asks for none of them again. Whoever
+    still shows the page of another version gets what there is now, and asks again the next time.
+    """
+    versioned = _VERSIONED.fullmatch(name)
+    if versioned is None:
+        return _answer(name, request, _caching_of(name))
+    is_current = versioned[1] == page_version()
+    return _answer(versioned[2], request, _FOR_A_YEAR if is_current else "no-cache")
+
+
+def _caching_of(name: str) -> str:
+    # For the icon browsers look at every change of the address, so at every query; an old one does no harm for a day.
+    return "max-age=86400" if name == "icon.svg" else "no-cache"
 
 
 @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
 async def show_icon(request: Request) -> Response:
     """Send the icon to browsers that ask for it by the old name."""
-    return _answer("icon.svg", request)
+    return _answer("icon.svg", request, _caching_of("icon.svg"))
