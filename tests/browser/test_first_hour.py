@@ -31,6 +31,7 @@ LONG = 120_000
 PHOTOGRAPHS = {"2019-07-14": "teal", "2020-12-24": "white"}
 DIRECTION = """(element) => {
   const focused = document.activeElement;
+  if (!element.isConnected) return "gone";
   if (element === focused) return "here";
   return focused.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING ? "Tab" : "Shift+Tab";
 }"""
@@ -46,13 +47,23 @@ class Mouse:
         what.click()
 
     def write(self, what: Locator, text: str) -> None:
-        what.click(click_count=3)
+        self.select(what)
         self.page.keyboard.type(text)
+
+    def paste(self, what: Locator, text: str) -> None:
+        self.select(what)
+        self.page.keyboard.insert_text(text)
+
+    def select(self, what: Locator) -> None:
+        what.click(click_count=3)
 
     def choose_files(self, file: Path) -> None:
         with self.page.expect_file_chooser() as chooser:
             self.press(self.page.get_by_text("choose files"))
         chooser.value.set_files(file)
+
+    def open_answer(self, number: int) -> None:
+        self.press(self.page.locator(".tile .tile-link").nth(number))
 
 
 class Keyboard(Mouse):
@@ -62,10 +73,12 @@ class Keyboard(Mouse):
         self._reach(what)
         self.page.keyboard.press("Enter")
 
-    def write(self, what: Locator, text: str) -> None:
+    def select(self, what: Locator) -> None:
+        if what.get_attribute("role") == "combobox" and what.evaluate(DIRECTION) != "here":
+            # As the help for keys says.
+            self.page.keyboard.press("/")
         self._reach(what)
         self.page.keyboard.press("Control+A")
-        self.page.keyboard.type(text)
 
     def choose_files(self, file: Path) -> None:
         with self.page.expect_file_chooser() as chooser:
@@ -73,10 +86,22 @@ class Keyboard(Mouse):
             self.page.keyboard.press("Enter")
         chooser.value.set_files(file)
 
+    def open_answer(self, number: int) -> None:
+        # From the question to the first answer, and on.
+        for key in ("ArrowDown", *("ArrowRight",) * number):
+            self.page.keyboard.press(key)
+        expect(self.page.locator(".tile .tile-link").nth(number)).to_be_focused()
+        self.page.keyboard.press("Enter")
+
     def _reach(self, what: Locator) -> None:
         expect(what).to_be_enabled()
-        while (direction := what.evaluate(DIRECTION)) != "here":
-            self.page.keyboard.press(direction)
+        # To look for it by its role and name at every step would take longer than the steps.
+        element = what.element_handle()
+        while (direction := element.evaluate(DIRECTION)) != "here":
+            if direction == "gone":
+                element = what.element_handle()
+            else:
+                self.page.keyboard.press(direction)
         assert self.page.evaluate(FOCUS_IS_DRAWN), what
 
 
@@ -150,8 +175,11 @@ def test_a_first_hour(visit: Callable, beginner, tmp_path: Path, kind: type[Mous
     # Those of the other hour as well, where that was before and here.
     _search_and_filter(page, hand, of_july=len([*beginner.pictures.glob("*2019-07-14.jpg")]))
     _add(page, hand, _photograph(tmp_path / f"by {kind.__name__}.jpg", "2021-05-01", "orange"))
-    _train_and_go_back(page, hand)
-    _learn_and_go_back(page, hand, beginner.pictures / ".diptych")
+    # Both index, which is started and followed as every job is; what takes the processor longer is done by one of them.
+    if kind is Mouse:
+        _train_and_go_back(page, hand)
+    else:
+        _learn_and_go_back(page, hand, beginner.pictures / ".diptych")
     hand.press(page.get_by_role("link", name="Log"))
     with page.expect_download() as download:
         hand.press(page.get_by_role("button", name="Export clicks as CSV"))
@@ -220,7 +248,8 @@ def _right(items: Iterable[str], number: int, places: dict[str, str]) -> int:
 
 def _answers(page: Page, hand: Mouse, query: str) -> list[str]:
     """Ask what others have asked, and return the items that the page shows."""
-    hand.press(page.get_by_role("link", name="Search", exact=True))
+    if "/log" in page.url:
+        hand.press(page.get_by_role("link", name="Search", exact=True))
 
     # What was asked last is asked again when the search is opened, and every word while it is written.
     def is_answer(answer: Response) -> bool:
@@ -228,7 +257,8 @@ def _answers(page: Page, hand: Mouse, query: str) -> list[str]:
         return query in asked and '"log":true' in asked
 
     with page.expect_response(is_answer) as answered:
-        hand.write(page.get_by_role("combobox", name="Search"), query)
+        # What is written is searched for after every few letters, which one search of each hour shows.
+        hand.paste(page.get_by_role("combobox", name="Search"), query)
         page.keyboard.press("Enter")
     return [answer["id"] for answer in answered.value.json()["answers"]]
 
@@ -239,7 +269,7 @@ def _search_and_click(page: Page, hand: Mouse, home: Path, meant: Scene, places:
     tile = page.locator(".tile .tile-link").nth(wanted)
     expect(tile).to_have_attribute("href", re.compile(found[wanted]))
     with page.expect_response(re.compile("/clicks$")) as clicked:
-        hand.press(tile)
+        hand.open_answer(wanted)
     assert clicked.value.status == 201
     page.keyboard.press("Escape")
     *_, (_, visitor, _, query, first, items, positions) = text_query_searches(click_log_path(home))
