@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,19 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_reading, "_MOST_AT_ONCE", 2)
     monkeypatch.setattr(file_reading, "_LEAST_CORES", 1)
     monkeypatch.setattr("diptych.own_process._claimed", True)
+
+
+def test_pixels_that_are_left_uncut_are_sent_once(requests, processes) -> None:
+    uncut = [replace(request, squares=(*SQUARES, Square(150)), uncut=True) for request in requests]
+    with FileReaders() as readers:
+        readers.expect(len(uncut))
+        found = readers.read(uncut)
+    same_as(read_files(uncut), found)
+    for read in found[:6]:
+        whole, middle, smaller = read[1].squares.values()
+        assert np.shares_memory(whole, middle)
+        assert np.shares_memory(whole, smaller)
+        assert whole.shape == (40, 60, 3)
 
 
 def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(requests, processes) -> None:

@@ -179,8 +179,8 @@ class Adding:
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
-        squares = () if workers.elsewhere else squares_of(encodings)
-        requests = (self._describing.requests(batch, squares) for batch in again)
+        squares, uncut = ((), False) if workers.elsewhere else squares_of(encodings)
+        requests = (self._describing.requests(batch, squares, uncut=uncut) for batch in again)
         reads = self._waits.timed("reading", workers.map(read, requests))
         for batch, files in zip(batches, reads, strict=True):
             matched, facts = self._with_moments(*_with_facts(batch, files, workers))

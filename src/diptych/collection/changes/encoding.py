@@ -334,14 +334,19 @@ class Encoding:
         return [key for key in missing if key not in done]
 
 
-def squares_of(encodings: Iterable[Encoding]) -> tuple[Square, ...]:
-    """Return what all networks look at; nothing where one reads pictures in its own way, and has to do it anyway."""
+def squares_of(encodings: Iterable[Encoding]) -> tuple[tuple[Square, ...], bool]:
+    """Return what all networks look at, and whether a card cuts it.
+
+    Nothing where one reads pictures in its own way, and has to do it anyway.
+    """
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 
     encoders = [getattr(encoding.source[1], "image_encoder_", None) for encoding in encodings]
     sources = [source for encoder in encoders for source in (encoder.sources if encoder is not None else [None])]
-    squares = [source.square for source in sources if isinstance(source, ConvolutionalEncoder)]
-    return tuple(dict.fromkeys(squares)) if len(squares) == len(sources) else ()
+    networks = [source for source in sources if isinstance(source, ConvolutionalEncoder)]
+    if len(networks) < len(sources):
+        return (), False
+    return tuple(dict.fromkeys(network.square for network in networks)), all(net.cuts_on_card for net in networks)
 
 
 def _is_still(path: Path, before: os.stat_result) -> bool:

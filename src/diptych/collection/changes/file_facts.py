@@ -31,13 +31,14 @@ _READ_ALIKE = (".jpg", ".png")
 class FileRequest:
     """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone.
 
-    ``squares`` are those that networks look at, see :attr:`FileFacts.squares`.
+    ``squares`` are those that networks look at, see :attr:`FileFacts.squares`; ``uncut`` leaves cutting them to a card.
     """
 
     path: Path
     sidecars: tuple[Path, ...] = ()
     known_content: str | None = None
     squares: tuple[Square, ...] = ()
+    uncut: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class FileFacts:
     """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none.
 
     Of a video they are those of its beginning, and ``moments`` has the further ones, each with its seconds. ``said`` is
-    what the file says of itself, ``trouble`` what of that could not be read; ``squares`` are what networks look at,
-    where they are wanted and reading the picture once serves for all.
+    what the file says of itself, ``trouble`` what of that could not be read; ``squares`` are what networks look at, or
+    the pixels to cut it from, where they are wanted and reading the picture once serves for all.
     """
 
     content_hash: str
@@ -95,7 +96,7 @@ def file_facts(request: FileRequest) -> FileFacts:
             said: dict[str, Any] = {"said": {} if fault else found.fields, "trouble": fault or found.trouble}
             if request.known_content is not None:
                 return FileFacts(digest, **said)
-            small, squares = _thumbnail_and_squares(file, request.squares, found)
+            small, squares = _thumbnail_and_squares(file, request, found)
             facts = FileFacts(digest, found.width, found.height, small, squares=squares, **said)
             moments = _moments(file, request.path, facts) if is_video(request.path) else ()
             return replace(facts, moments=tuple(moments))
@@ -132,16 +133,19 @@ def _thumbnail(file: BinaryIO, seconds: float | None = None) -> bytes:
     return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE)
 
 
-def _thumbnail_and_squares(file: BinaryIO, squares: tuple[Square, ...], found: PictureFacts) -> tuple[bytes, Squares]:
+def _thumbnail_and_squares(file: BinaryIO, request: FileRequest, found: PictureFacts) -> tuple[bytes, Squares]:
     """Decode a picture once for all of them."""
     from diptych.encoders.image.picture_decoding import read_picture, thumbnail
     from diptych.encoders.image.reading_once import read_alike
 
-    side, size = max((square.reading_side for square in squares), default=0), (found.width, found.height)
+    side, size = max((square.reading_side for square in request.squares), default=0), (found.width, found.height)
     if side < _THUMBNAIL_SIDE or found.suffix not in _READ_ALIKE:
         return _thumbnail(file), {}
     pixels = read_picture(file, shortest_side=side)
-    cut = {square: square.cut(pixels) for square in squares if read_alike(size, side, square.reading_side)}
+    alike = [square for square in request.squares if read_alike(size, side, square.reading_side)]
+    # Pixels of the size of a square would be taken for one.
+    uncut = request.uncut and all(pixels.shape[:2] != (square.side, square.side) for square in alike)
+    cut = {square: pixels if uncut else square.cut(pixels) for square in alike}
     return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), cut
 
 
@@ -199,7 +203,9 @@ class Describing:
         """Say whether the facts of a stored picture were never read, or in another way than now."""
         return item.facts_read != self.stamp(path)
 
-    def requests(self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = ()) -> list[FileRequest]:
+    def requests(
+        self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = (), *, uncut: bool = False
+    ) -> list[FileRequest]:
         """Return what is to be read of the files of a batch; of known content, the facts alone."""
         return [
             FileRequest(
@@ -207,6 +213,7 @@ class Describing:
                 tuple(sidecar for sidecar, _ in self._sidecars.of(work.path)),
                 work.known.content_hash if work.known and work.for_facts else None,
                 squares,
+                uncut,
             )
             for work in batch
             if work.path and work.reads

@@ -14,7 +14,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -145,11 +146,12 @@ def _end_with_parent() -> None:
 class _SentFiles:
     """What a process has read: squares lie one after another in a file in memory, where there is one.
 
-    Through a pipe they would take longer than it takes to decode them.
+    Through a pipe they would take longer than it takes to decode them. Those that are cut from the same pixels later
+    lie there once.
     """
 
     files: list[ReadFile]
-    squares: list[tuple[Square, ...]]
+    squares: list[dict[Square, tuple[int, tuple[int, ...]]]] = field(default_factory=list)
     laid_down: Path | None = None
 
     def taken(self) -> list[ReadFile]:
@@ -159,32 +161,34 @@ class _SentFiles:
         with self.laid_down.open("rb") as stream:
             pixels = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
         self.laid_down.unlink()
-        found, start = [], 0
-        for file, squares in zip(self.files, self.squares, strict=True):
-            cut = {}
-            for square in squares:
-                shape = square.side, square.side, 3
-                cut[square] = pixels[start : start + np.prod(shape)].reshape(shape)
-                start += cut[square].size
-            found.append((file[0], replace(file[1], squares=cut)) if isinstance(file, tuple) else file)
+        found = []
+        for file, places in zip(self.files, self.squares, strict=True):
+            squares = {
+                square: pixels[start : start + np.prod(shape)].reshape(shape)
+                for square, (start, shape) in places.items()
+            }
+            found.append((file[0], replace(file[1], squares=squares)) if isinstance(file, tuple) else file)
         return found
 
 
 def _sent_files(requests: Sequence[FileRequest]) -> _SentFiles:
     files = [_read_file(request) for request in requests]
-    squares = [tuple(file[1].squares) if isinstance(file, tuple) else () for file in files]
-    if _own_folder is None or not any(squares):
-        return _SentFiles(files, squares)
+    held = [file[1].squares if isinstance(file, tuple) else {} for file in files]
+    if _own_folder is None or not any(held):
+        return _SentFiles(files)
+    arrays = {id(pixels): pixels for squares in held for pixels in squares.values()}
+    starts = dict(zip(arrays, accumulate((pixels.size for pixels in arrays.values()), initial=0), strict=False))
     path = _own_folder / uuid.uuid4().hex
     try:
         with path.open("xb") as stream:
-            stream.writelines(cut.data for file in files if isinstance(file, tuple) for cut in file[1].squares.values())
+            stream.writelines(pixels.data for pixels in arrays.values())
     except OSError:
         # Containers have little of that memory.
         path.unlink(missing_ok=True)
-        return _SentFiles(files, squares)
+        return _SentFiles(files)
+    places = [{square: (starts[id(pixels)], pixels.shape) for square, pixels in squares.items()} for squares in held]
     left = [(file[0], replace(file[1], squares={})) if isinstance(file, tuple) else file for file in files]
-    return _SentFiles(left, squares, path)
+    return _SentFiles(left, places, path)
 
 
 def _read_file(request: FileRequest) -> ReadFile:

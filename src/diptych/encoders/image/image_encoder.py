@@ -16,6 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
+from diptych.encoders.image.card_squares import UncutGraph, resizing
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, batch_for_card, uses_card
@@ -232,7 +233,7 @@ class ConvolutionalEncoder(ImageEncoder):
             raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
 
     def held(self, picture: Picture) -> NDArray[np.uint8] | None:
-        """Return the square that was cut when the picture was read."""
+        """Return the square that was cut when the picture was read, or what a card cuts it from."""
         return held_square(picture, self.square)
 
     def prepare(self, picture: Picture) -> NDArray[np.uint8]:
@@ -240,8 +241,15 @@ class ConvolutionalEncoder(ImageEncoder):
         held = self.held(picture)
         return self.square.cut(self.read(picture)) if held is None else held
 
+    @property
+    def cuts_on_card(self) -> bool:
+        """Whether a graphics card cuts the squares; one of bytes runs mostly on the processor."""
+        return uses_card() and self.graph_type is ConvolutionGraph
+
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the pooled features of prepared squares."""
+        if self.cuts_on_card:
+            return self._cut_on_card(prepared)
         if len(prepared) < self.threads or uses_card():
             return self._features(self.open_network(), np.stack(prepared))
         # Threads that run the network each for a picture of their own do not wait for each other after every layer, and
@@ -256,13 +264,33 @@ class ConvolutionalEncoder(ImageEncoder):
             return features
         return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
 
+    def _cut_on_card(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return the features of squares, and of pictures that none was cut from: those of a size go together."""
+        features = np.empty((len(prepared), self.n_features), dtype=np.float32)
+        rows: dict[tuple[int, ...], list[int]] = {}
+        for row, pixels in enumerate(prepared):
+            rows.setdefault(pixels.shape[:2], []).append(row)
+        network = self.open_network()
+        for (height, width), of_size in rows.items():
+            across, down = resizing(self.square, height, width)
+            inputs = {"pixels": np.stack([prepared[row] for row in of_size]), "down": down}
+            made = [
+                network.run("features", {**inputs, "across": np.ascontiguousarray(columns)})
+                for columns in ((across, across[:, ::-1]) if self.mirror else (across,))
+            ]
+            features[of_size] = np.mean(made, axis=0)
+        return features
+
     def open_network(self, n_threads: int | None = None) -> Network:
         """Return the network, ready to run on so many threads, by default all of the encoder's."""
-        key = (self.network_name, n_threads or self.threads)
+        name, graph = self.network_name, self.graph_type
+        if self.cuts_on_card:
+            name, graph = f"{name} uncut", UncutGraph
+        key = (name, n_threads or self.threads)
         with _opening:
             opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
             if key not in opened:
-                opened[key] = Network.written_once(key[0], self.graph_type, self.write_network, key[1])
+                opened[key] = Network.written_once(name, graph, self.write_network, key[1])
             return opened[key]
 
     def probabilities(self, features: FloatArray) -> FloatArray:

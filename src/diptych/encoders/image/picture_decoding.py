@@ -47,6 +47,8 @@ MAX_PIXELS = 200_000_000
 _LONGEST_SIDE = 1_000_000
 # Their values are numbers of colours, or need two steps to be averaged.
 _NOT_AVERAGED = ("1", "P", "PA", "La")
+# Averages of whole pixels are as small as this many times the thumbnail.
+_REDUCING_GAP = 1.5
 _LARGE_PICTURE = 4_000_000
 # Of pictures that were sent: those of most telephones, which take some hundredths of a second.
 _MOST_PIXELS_HERE = 16_000_000
@@ -363,7 +365,8 @@ def thumbnail(
     if longest_side < 1:
         raise InvalidInputError(f"longest_side must be at least 1, got {longest_side}")
     image = Image.fromarray(pixels)
-    image.thumbnail((longest_side, longest_side), Image.Resampling.BICUBIC)
+    # Whole pixels are averaged first, which takes half the time and cannot be seen.
+    image.thumbnail((longest_side, longest_side), Image.Resampling.BICUBIC, reducing_gap=_REDUCING_GAP)
     content = io.BytesIO()
     image.save(content, format=format, quality=quality)
     return content.getvalue()

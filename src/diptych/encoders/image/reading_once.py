@@ -61,11 +61,13 @@ class Square:
         from PIL import Image
 
         image = Image.fromarray(pixels)
-        box = self._middle(image.size) if self.crop == "centre" else None
-        return np.asarray(image.resize((self.side, self.side), Image.Resampling.BICUBIC, box=box))
+        return np.asarray(image.resize((self.side, self.side), Image.Resampling.BICUBIC, box=self.box(image.size)))
 
-    def _middle(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+    def box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+        """Return what the network sees of a picture of this width and height: left, upper, right and lower edge."""
         width, height = size
+        if self.crop == "whole":
+            return 0, 0, width, height
         edge = min(size) * self.side / (self.side + _CROP_MARGIN)
         return ((width - edge) / 2, (height - edge) / 2, (width + edge) / 2, (height + edge) / 2)
 
@@ -86,12 +88,12 @@ class HashedFile(type(Path())):  # type: ignore[misc]
     """What the file was like before it was hashed."""
 
     squares: Squares = MappingProxyType({})
-    """What networks look at, where it is at hand."""
+    """What networks look at, or the pixels that a graphics card cuts it from, where they are at hand."""
 
     def __reduce__(self) -> tuple[type[Path], tuple[str]]:
         return Path, (os.fspath(self),)
 
 
 def held_square(picture: Any, square: Square) -> NDArray[np.uint8] | None:
-    """Return the square that comes with a picture, if one does."""
+    """Return the square that comes with a picture, or the pixels to cut it from, if they do."""
     return picture.squares.get(square) if isinstance(picture, HashedFile) else None
