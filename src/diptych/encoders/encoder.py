@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -199,14 +200,15 @@ def joined_batch(
     n_items: int, parts: Iterable[Iterable[EncodedBatch]], join: Callable[[list[FloatArray]], FloatArray]
 ) -> EncodedBatch:
     """Make one batch of the same items' features by several encoders; what one cannot read has none."""
-    features: list[dict[int, AnyArray]] = []
+    streams = list(parts)
+    features: list[dict[int, AnyArray]] = [{} for _ in streams]
     failures: dict[int, str] = {}
-    for part in parts:
-        found: dict[int, AnyArray] = {}
-        for batch in part:
-            found.update(zip(batch.rows, batch.features, strict=True))
-            failures.update(batch.failures)
-        features.append(found)
+    # By turns: what one has prepared of a picture may serve the next.
+    for batches in zip_longest(*streams):
+        for found, batch in zip(features, batches, strict=True):
+            if batch is not None:
+                found.update(zip(batch.rows, batch.features, strict=True))
+                failures.update(batch.failures)
     readable = [row for row in range(n_items) if row not in failures]
     if not readable:
         return EncodedBatch(rows=[], features=np.empty((0, 0), dtype=np.float32), failures=failures)

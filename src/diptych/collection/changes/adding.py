@@ -57,7 +57,7 @@ Facts = FileFacts | InvalidInputError | None
 
 _VIDEOS_AT_ONCE, _PICTURES_AT_ONCE, _TEXTS_AT_ONCE = 16, 64, 2048
 # Pictures are held while they wait, texts are not.
-_MOST_PICTURES_AT_ONCE, _MOST_TEXTS_AT_ONCE, _QUICK_PICTURES, _QUICK_TEXTS = 256, 1 << 14, 0.5, 2.0
+_MOST_PICTURES_AT_ONCE, _MOST_TEXTS_AT_ONCE, _QUICK_PICTURES, _QUICK_TEXTS = 512, 1 << 14, 0.5, 2.0
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 _SAID = ("content_hash", "captions", "labels", "metadata")

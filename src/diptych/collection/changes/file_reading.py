@@ -42,6 +42,7 @@ _FILES_A_TASK = 8
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
+_MAPPED = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0)
 _NEEDED = ("diptych.encoders.image.picture_facts", "diptych.encoders.image.picture_decoding")
 
 
@@ -159,14 +160,16 @@ class _SentFiles:
         if self.laid_down is None:
             return self.files
         with self.laid_down.open("rb") as stream:
-            pixels = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+            # Mapped page by page when it is used, it would take longer than copying it.
+            pixels = np.frombuffer(mmap.mmap(stream.fileno(), 0, _MAPPED, mmap.PROT_READ), dtype=np.uint8)
         self.laid_down.unlink()
         found = []
         for file, places in zip(self.files, self.squares, strict=True):
-            squares = {
-                square: pixels[start : start + np.prod(shape)].reshape(shape)
-                for square, (start, shape) in places.items()
+            # Squares that lie in the same place are the same object.
+            cut = {
+                start: pixels[start : start + np.prod(shape)].reshape(shape) for start, shape in set(places.values())
             }
+            squares = {square: cut[start] for square, (start, _) in places.items()}
             found.append((file[0], replace(file[1], squares=squares)) if isinstance(file, tuple) else file)
         return found
 

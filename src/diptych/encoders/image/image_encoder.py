@@ -16,7 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
-from diptych.encoders.image.card_squares import UncutGraph, resizing
+from diptych.encoders.image.card_squares import LaidDownPictures, UncutGraph, resizing
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, batch_for_card, uses_card
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Two threads that begin together need one network.
 _opening = threading.Lock()
+_on_card = LaidDownPictures()
 
 
 class ImageEncoder(Encoder):
@@ -273,9 +274,16 @@ class ConvolutionalEncoder(ImageEncoder):
         network = self.open_network()
         for (height, width), of_size in rows.items():
             across, down = resizing(self.square, height, width)
-            inputs = {"pixels": np.stack([prepared[row] for row in of_size]), "down": down}
+            pixels = _on_card.of([prepared[row] for row in of_size], network)
             made = [
-                network.run("features", {**inputs, "across": np.ascontiguousarray(columns)})
+                network.run_laid_down(
+                    "features",
+                    {
+                        "pixels": pixels,
+                        "across": network.laid_down(np.ascontiguousarray(columns)),
+                        "down": network.laid_down(down),
+                    },
+                )
                 for columns in ((across, across[:, ::-1]) if self.mirror else (across,))
             ]
             features[of_size] = np.mean(made, axis=0)
