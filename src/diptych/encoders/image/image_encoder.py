@@ -286,7 +286,7 @@ class ConvolutionalEncoder(ImageEncoder):
                 )
                 for columns in ((across, across[:, ::-1]) if self.mirror else (across,))
             ]
-            features[of_size] = np.mean(made, axis=0)
+            features[of_size] = made[0] if len(made) == 1 else np.mean(made, axis=0)
         return features
 
     def open_network(self, n_threads: int | None = None) -> Network:
