@@ -73,7 +73,9 @@ class Indexing:
     def __init__(self, room: Path, source: Path, options: list[str]) -> None:
         self._cache, self._collection = room / "cache", room / "collection"
         self._command = [sys.executable, "-P", "-m", "diptych", "index", "--quiet", *options]
-        self._environment = {**os.environ, "XDG_CACHE_HOME": str(self._cache), "PYTHONPATH": str(source)}
+        # Packages that the surroundings name come after the checkout.
+        paths = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
+        self._environment = {**os.environ, "XDG_CACHE_HOME": str(self._cache), "PYTHONPATH": paths}
 
     def first(self, photos: Path) -> Run:
         """Index into an empty collection; networks that were written down before are there already."""
