@@ -37,7 +37,7 @@ def test_commits_of_pictures_grow_while_they_take_no_time_and_those_of_videos_do
         ]
         return [len(batch) for batch in _batches(work)]
 
-    assert sizes(".jpg") == [64, 128, 256, 256, 256, 40]
+    assert sizes(".jpg") == [64, 128, 256, 512, 40]
     assert set(sizes(".mp4")[:-1]) == {16}
 
 
