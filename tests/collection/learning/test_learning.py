@@ -100,6 +100,32 @@ def test_what_is_learned_is_truly_better_for_what_people_ask(
     assert report.record.alpha == pytest.approx(spent_alpha(0.01, 0))
 
 
+def test_the_truth_reads_queries_as_a_search_does(
+    loop: ModuleType, collection: Collection, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def last_word(_: Retriever, texts: list[str]) -> Any:
+        return collection.retriever.text_features([text.split()[-1] for text in texts])
+
+    monkeypatch.setattr(Retriever, "query_features", last_word)
+    scores = loop.Truth(collection, world).scores(collection.retriever)
+    for query in (world.queries[0], world.queries[-1]):
+        found = [answer.item.id for answer in collection.search(query, k=5)]
+        best = np.argsort(-scores[world.queries.index(query)], kind="stable")[:5]
+        assert sorted(found) == sorted(world.items[row] for row in best)
+
+
+def test_the_script_asks_one_kind_of_clicks_with_a_saved_retriever(
+    loop: ModuleType, collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection.retriever.save(tmp_path / "weak")
+    small = ["--scenes", "60", "--searches", "400", "--seeds", "2", "--stays"]
+    loop.main([*small, "--retriever", str(tmp_path / "weak"), "--clicks", "cascade"])
+    printed = capsys.readouterr().out
+    assert [line[:11] for line in printed.splitlines() if line.startswith("| cascade")] == ["| cascade |"] * 2
+    assert "cascade: " in printed
+    assert "spam" not in printed
+
+
 @pytest.mark.parametrize("name", ["cascade", "trust in the top"])
 def test_clicks_of_other_kinds_teach_as_well(
     loop: ModuleType, collection: Collection, world: Any, truth: Any, name: str
