@@ -96,3 +96,46 @@ def test_a_memory_learns_from_one_click_far_down_and_not_from_what_nobody_saw() 
     assert liked > found > 0.3 * liked
     assert disliked < 0
     assert abs(unseen) < 0.15 * found
+
+
+@pytest.fixture
+def boats() -> QueryMemory:
+    """Blue boats are known well, of red boats and green trees one picture that nobody wanted was seen."""
+    groups, _, looks, clicks = made_up(100, 20, 40 * np.arange(1.0, 21) ** -2)
+    queries = [*(f"thing{number}" for number in range(100)), "blue boat", "red boat", "green tree", "old boat"]
+    owners, rows = [100, 100, 100, 101, 102], [25, 26, 27, 28, 28]
+    return QueryMemory(reach=False).fit_looks(
+        queries,
+        np.concatenate([groups, owners]),
+        np.concatenate([np.tile(np.arange(20), 100), rows]),
+        np.concatenate([looks, [50.0] * 5]),
+        np.concatenate([clicks, [45.0, 5.0, 5.0, 5.0, 5.0]]),
+        np.eye(30),
+    )
+
+
+def test_a_query_starts_from_related_ones_and_one_that_nobody_asked_stays_silent(boats: QueryMemory) -> None:
+    known, related, other, silent = boats.scores(["blue boat", "red boat", "green tree", "old boat"], np.eye(30))
+    assert known[25] > related[25] > 0.1 * known[25]
+    # Its own picture still says what it says.
+    assert related[28] == pytest.approx(other[28], rel=0.1)
+    assert abs(other[25]) < 0.1 * related[25]
+    assert not silent.any()
+
+
+def test_what_a_query_lends_is_its_own(boats: QueryMemory) -> None:
+    boats.reach, boats.min_similarity = True, 0.3
+    asked = boats.scores(["old boat"], np.eye(30))[0]
+    without = boats.without(["blue boat"]).scores(["old boat"], np.eye(30))[0]
+    assert asked[25] > 0.1
+    # Red boats start from blue ones, and would tell of them.
+    assert abs(without[25]) < 0.1 * asked[25]
+    assert boats.without(["blue boat", "red boat"]).scores(["old boat"], np.eye(30))[0].max() == 0
+
+
+def test_a_memory_of_an_earlier_version_lends_its_only_directions(boats: QueryMemory) -> None:
+    boats.reach, boats.min_similarity = True, 0.3
+    boats.directions_ = boats.own_directions_
+    expected = boats.scores(["old boat"], np.eye(30))
+    del boats.own_directions_
+    np.testing.assert_array_equal(boats.scores(["old boat"], np.eye(30)), expected)

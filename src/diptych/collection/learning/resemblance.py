@@ -11,11 +11,11 @@ from scipy import sparse
 from scipy.stats import norm
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.models.clicks.query_memory import ClickMixture, certainty
 
 _SHUFFLES, _AT_A_TIME = 999, 20
 _MOST_QUERIES, _MOST_PICTURES = 500, 24
 _FEWEST_PICTURES, _FEWEST_CLICKS = 5, 2.0
-_HALF_SURE = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,28 @@ class Pictures:
 def resemblance(pictures: Pictures, *, within: bool = False) -> Resemblance:
     """Test whether pictures that are clicked look more alike, and score higher, than luck explains.
 
-    With r the click rates of a query's pictures less their mean, X the pictures' centred points and s their scores less
-    what is usual at their places, three sums are looked at: Σ_q rᵀXXᵀr without its diagonal, wanted pictures of a query
+    With r how much likelier each of a query's pictures is wanted than its others, as far as that is known
+    (`ClickMixture`), X the pictures' centred points and s their scores less what is usual at their places, three sums
+    are looked at: Σ_q rᵀXXᵀr without its diagonal, wanted pictures of a query
     are alike (the alignment of a kernel with a target, Cristianini et al., 2001); Σ_q rᵀs, they score high; and
     Σ_qq′ J(q, q′) rᵀXX′ᵀr′, those of queries with common words (Jaccard similarity J) are alike. Each is taken in its
     standard deviations, and they are added up. Under the hypothesis
-    that clicks have nothing to do with the pictures, the rates of one query, place by place, could as well be those of
+    that clicks have nothing to do with the pictures, the r of one query, place by place, could as well be those of
     another: so they are dealt anew among the queries, again and again. ``within`` deals them anew among the pictures of
     each query instead, for logs that know no places. Consistent whims, one picture for each query and no two alike,
     pass for meaningless here, as they should: nothing that is learned from them holds for any other picture.
     """
-    rates, points, scores, likeness = _tables(pictures)
-    if len(rates) < 2:
-        return Resemblance(0.0, 1.0, len(rates))
+    wanted, points, scores, likeness = _tables(pictures)
+    if len(wanted) < 2:
+        return Resemblance(0.0, 1.0, len(wanted))
     rng = np.random.default_rng(0)
     found = np.empty((_SHUFFLES + 1, 3))
     own = np.einsum("qid,qid->qi", points, points)
     for block in row_blocks(len(found), _AT_A_TIME):
-        dealt = np.repeat(rates[:, None], block.stop - block.start, axis=1)
-        # The very first are the rates as they are.
+        dealt = np.repeat(wanted[:, None], block.stop - block.start, axis=1)
+        # The very first are dealt as they are.
         for number in range(0 if block.start else 1, dealt.shape[1]):
-            dealt[:, number] = rng.permuted(rates, axis=1) if within else rates[rng.permutation(len(rates))]
+            dealt[:, number] = rng.permuted(wanted, axis=1) if within else wanted[rng.permutation(len(wanted))]
         sums = dealt.astype(np.float32) @ points
         mixed = (likeness @ sums.reshape(len(sums), -1)).reshape(sums.shape)
         alike = (sums**2).sum(axis=(0, 2), dtype=np.float64) - (dealt**2 * own[:, None]).sum(axis=(0, 2))
@@ -73,11 +74,11 @@ def resemblance(pictures: Pictures, *, within: bool = False) -> Resemblance:
     standard = (found - found[1:].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     both = standard.sum(axis=1)
     z = float(both[0] / (both[1:].std() or 1.0))
-    return Resemblance(z, float(norm.sf(z)), len(rates))
+    return Resemblance(z, float(norm.sf(z)), len(wanted))
 
 
 def _tables(pictures: Pictures) -> tuple[FloatArray, FloatArray, FloatArray, sparse.csr_array]:
-    """Return rates, points and scores of the queries with the most looks, a place a column, and the queries' likeness.
+    """Return r, points and scores of the queries with the most looks, a place a column, and the queries' likeness.
 
     Places that are empty are zero.
     """
@@ -87,22 +88,28 @@ def _tables(pictures: Pictures) -> tuple[FloatArray, FloatArray, FloatArray, spa
     chosen = chosen[np.argsort(-looks_of[chosen], kind="stable")[:_MOST_QUERIES]]
     order = np.lexsort((pictures.places, pictures.query_ids))
     first = np.searchsorted(pictures.query_ids[order], chosen)
-    rates = np.zeros((len(chosen), _MOST_PICTURES))
-    scores, filled = np.zeros_like(rates), np.zeros(rates.shape, dtype=bool)
-    points = np.zeros((*rates.shape, pictures.points.shape[1]), dtype=np.float32)
+    surplus = _known_surplus(pictures)
+    wanted = np.zeros((len(chosen), _MOST_PICTURES))
+    scores, filled = np.zeros_like(wanted), np.zeros(wanted.shape, dtype=bool)
+    points = np.zeros((*wanted.shape, pictures.points.shape[1]), dtype=np.float32)
     for row, (query, start) in enumerate(zip(chosen, first, strict=True)):
         own = order[start : start + min(int(counts[query]), _MOST_PICTURES)]
-        looks, clicks, size = pictures.looks[own], pictures.clicks[own], len(own)
-        # A rate counts as far as it is known.
-        known = (clicks - clicks.sum() / looks.sum() * looks) / (looks + _HALF_SURE)
-        rates[row, :size] = _unit(known - known.mean())
+        size = len(own)
+        wanted[row, :size] = _unit(surplus[own] - surplus[own].mean())
         points[row, :size] = _unit(pictures.points[own] - pictures.points[own].mean(axis=0))
         scores[row, :size] = pictures.scores[own] - pictures.scores[own].mean()
         filled[row, :size] = True
     usual = scores.sum(axis=0) / np.maximum(filled.sum(axis=0), 1)
     unusual = np.where(filled, scores - usual, 0.0)
-    standard = np.array([_unit(row) for row in unusual]).reshape(rates.shape)
-    return rates, points, standard, _likeness([set(pictures.words[query]) for query in chosen.tolist()])
+    standard = np.array([_unit(row) for row in unusual]).reshape(wanted.shape)
+    return wanted, points, standard, _likeness([set(pictures.words[query]) for query in chosen.tolist()])
+
+
+def _known_surplus(pictures: Pictures) -> FloatArray:
+    """Return how much likelier each picture is wanted than its query's others, as far as it is known."""
+    mixture = ClickMixture().fit(pictures.clicks, pictures.looks)
+    likelier = mixture.surplus(pictures.clicks, pictures.looks, pictures.query_ids)
+    return likelier * certainty(pictures.clicks, pictures.looks)
 
 
 def _likeness(words: Sequence[set[str]]) -> sparse.csr_array:

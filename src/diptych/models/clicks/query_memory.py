@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -107,6 +108,16 @@ class ClickMixture:
         return np.asarray(expit(np.log(share / (1 - share)) + clicks * np.log(wanted / noise) - unclicked))
 
 
+def certainty(clicks: FloatArray, looks: FloatArray) -> FloatArray:
+    """Return how much of items is known, from 0 to 1: s/(s + 1) for s looks and clicks.
+
+    >>> certainty(np.array([0.0, 1.0]), np.array([0.0, 2.0])).tolist()
+    [0.0, 0.75]
+    """
+    known = looks + clicks
+    return known / (known + 1)
+
+
 def _rate(weight: FloatArray, clicks: FloatArray, looks: FloatArray) -> float:
     return float(weight @ clicks) / max(float(weight @ looks), _LEAST_CHANCE)
 
@@ -116,6 +127,8 @@ _AXES_FROM = 10_000
 # The pictures of a query of which most is known; the others say little.
 _MOST_PICTURES = 1_000
 _SMALLEST = 1e-3
+# A query starts from the directions of so many others of this Jaccard similarity: one common word of two will do.
+_MOST_RELATED, _RELATED = 200, 0.3
 
 
 class QueryMemory(ClickModel):
@@ -128,11 +141,12 @@ class QueryMemory(ClickModel):
 
         w_q = argmin Σ_x s_x/(s_x + 1) · (y_x − ⟨w, z_x⟩)² / λ + ‖w‖²,   s = e + c,
 
-    the posterior mean of a linear model whose observations are the surer, the more is known of a picture. A score is
-    ⟨w_q, z⟩, so that any index serves it. What is not known moves nothing, and a query of words that nobody asked gives
-    no direction: beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the
-    directions of all queries that share enough words with it, itself included, weighted by looks and similarity and
-    shrunk by ``prior``.
+    the posterior mean of a linear model whose observations are the surer, the more is known of a picture. Queries with
+    common words want like pictures: ‖w − m_q‖² takes the place of ‖w‖² in a second round, with m_q the mean of the
+    first directions of related queries, weighted by looks and similarity and shrunk by ``prior``. A score is ⟨w_q, z⟩,
+    so that any index serves it. What is not known moves nothing, and a query of words that nobody asked gives no
+    direction: beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the first
+    directions of all queries that share enough words with it, itself included, weighted and shrunk in the same way.
 
     Rocchio, "Relevance feedback in information retrieval", 1971, sums wanted less unwanted documents; the regression
     accounts for what they have in common. `fit_looks` learns from looks and clicks. `fit_clicks` learns from a log
@@ -159,6 +173,8 @@ class QueryMemory(ClickModel):
     words_, set_offsets_, set_words_ :
         The distinct queries as sets of words.
     directions_ : array of shape (queries, components)
+    own_directions_ : array of shape (queries, components)
+        Of the first round: what a query's own pictures say.
     looks_ : array of shape (queries,)
         How much each direction was learned from.
     mean_, axes_ :
@@ -181,6 +197,7 @@ class QueryMemory(ClickModel):
     set_offsets_: IntArray
     set_words_: IntArray
     directions_: FloatArray
+    own_directions_: FloatArray
     looks_: FloatArray
     mean_: FloatArray
     axes_: FloatArray
@@ -227,8 +244,9 @@ class QueryMemory(ClickModel):
         # Group 0 is that of queries without a word, which get no direction.
         mixture = ClickMixture().fit(clicked, seen)
         wanted = mixture.surplus(clicked, seen, owners + 1)
-        known = seen + clicked
-        self._fit_directions(owners, shown, seen, wanted, known / (known + 1), features)
+        evidence = _Evidence.of(owners, shown, seen, wanted, certainty(clicked, seen))
+        self._fit_directions(evidence, features)
+        self.directions_ = self._ridges(evidence, features, self._starts())
         self.n_pairs_, self.n_image_features_ = len(asked), features.shape[1]
         self._make_contiguous()
         return self
@@ -239,8 +257,10 @@ class QueryMemory(ClickModel):
         known = {self._sets[number]: number for number in range(len(self._sets))}
         words = (tuple(sorted(set(clean_query(query)))) for query in queries)
         forgotten = [known[each] for each in words if each in known]
-        kept.directions_, kept.looks_ = self.directions_.copy(), self.looks_.copy()
-        kept.directions_[forgotten], kept.looks_[forgotten] = 0.0, 0.0
+        for name in {"directions_", "own_directions_", "looks_"} & vars(self).keys():
+            values = getattr(self, name).copy()
+            values[forgotten] = 0.0
+            setattr(kept, name, values)
         return kept
 
     def answers(self, query: str) -> bool:
@@ -253,7 +273,7 @@ class QueryMemory(ClickModel):
         counts = log.clicks.astype(np.float64)
         looks = np.maximum(np.bincount(log.query_ids, counts, len(log.queries))[log.query_ids], _SMALLEST)
         owners = self._fit_sets(log.queries)[log.query_ids]
-        self._fit_directions(owners, log.image_ids, looks, counts / (looks + 1), looks, images)
+        self._fit_directions(_Evidence.of(owners, log.image_ids, looks, counts / (looks + 1), looks), images)
 
     def _fit_axes(self, images: FloatArray) -> None:
         check_count("n_components", self.n_components)
@@ -283,28 +303,37 @@ class QueryMemory(ClickModel):
         vars(self).pop("_sets", None)
         return owners
 
-    def _fit_directions(
-        self,
-        owners: IntArray,
-        rows: IntArray,
-        looks: FloatArray,
-        targets: FloatArray,
-        weights: FloatArray,
-        images: FloatArray,
-    ) -> None:
-        """Learn the direction of each distinct query: ``owners`` says whose pictures ``rows`` are, with their looks."""
-        self.directions_ = np.zeros((len(self.set_offsets_) - 1, self.axes_.shape[1]), dtype=np.float32)
-        self.looks_ = np.zeros(len(self.directions_))
-        order = np.lexsort((-weights, owners))
-        order = order[owners[order] >= 0]
-        starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
-        used, places = np.unique(rows, return_inverse=True)
+    def _fit_directions(self, evidence: _Evidence, images: FloatArray) -> None:
+        """Learn the direction of each distinct query from its own pictures."""
+        self.looks_ = np.bincount(evidence.owners, evidence.looks, len(self._sets)).astype(np.float64)
+        nothing = np.zeros((len(self._sets), self.axes_.shape[1]), dtype=np.float32)
+        self.directions_ = self.own_directions_ = self._ridges(evidence, images, nothing)
+
+    def _ridges(self, evidence: _Evidence, images: FloatArray, starts: FloatArray) -> FloatArray:
+        """Return the direction of each distinct query from where it starts, 0 for those without pictures."""
+        directions = np.zeros_like(starts)
+        used, places = np.unique(evidence.rows, return_inverse=True)
         points = self._points(images, used)
-        for part in np.split(order, starts[1:]) if len(order) else []:
-            own, number = part[:_MOST_PICTURES], int(owners[part[0]])
+        for own in evidence.by_owner():
+            number = evidence.owners[own[0]]
             pictures = points[places[own]].astype(np.float64)
-            self.directions_[number] = _ridge(pictures, targets[own], self.noise / weights[own])
-            self.looks_[number] = float(looks[own].sum())
+            missing = evidence.targets[own] - pictures @ starts[number]
+            directions[number] = starts[number] + _ridge(pictures, missing, self.noise / evidence.weights[own])
+        return directions
+
+    def _starts(self) -> FloatArray:
+        """Return for each query what the own pictures of related ones say."""
+        starts = np.zeros_like(self.own_directions_)
+        for number in range(len(starts)):
+            found, similarities = self._sets.nearest(self._sets[number], _MOST_RELATED, _RELATED)
+            starts[number] = self._mean_direction(found[found != number], similarities[found != number])
+        return starts
+
+    def _mean_direction(self, queries: IntArray, similarities: FloatArray) -> FloatArray:
+        # Memories that were saved by earlier versions have no others than their own.
+        own = getattr(self, "own_directions_", self.directions_)
+        weights = similarities * self.looks_[queries]
+        return np.asarray(weights @ own[queries] / max(weights.sum() + self.prior, _SMALLEST))
 
     def _points(self, images: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return the points of pictures, or of some ``rows`` of them, of which only a few are copied at a time."""
@@ -329,13 +358,41 @@ class QueryMemory(ClickModel):
             if len(found) and not self.reach:
                 points[row] = self.directions_[found[0]]
             elif len(found):
-                weights = similarities * self.looks_[found]
-                points[row] = weights @ self.directions_[found] / (weights.sum() + self.prior)
+                points[row] = self._mean_direction(found, similarities)
         return points
 
     @cached_property
     def _sets(self) -> WordSets:
         return WordSets(self.words_, self.set_offsets_, self.set_words_)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Pictures (``rows``) of queries (``owners``): how often they were looked at, what to learn, and how sure it is."""
+
+    owners: IntArray
+    rows: IntArray
+    looks: FloatArray
+    targets: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(
+        cls, owners: IntArray, rows: IntArray, looks: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> _Evidence:
+        """Return it by query, the surest first, without queries that have no word, and only what tells most of each."""
+        order = np.lexsort((-weights, owners))
+        order = order[owners[order] >= 0]
+        sorted_owners = owners[order]
+        nth = np.arange(len(order)) - np.searchsorted(sorted_owners, sorted_owners)
+        kept = order[nth < _MOST_PICTURES]
+        return cls(owners[kept], rows[kept], looks[kept], targets[kept], weights[kept])
+
+    def by_owner(self) -> list[IntArray]:
+        """Return the places of each query's pictures."""
+        if not len(self.owners):
+            return []
+        return np.split(np.arange(len(self.owners)), np.flatnonzero(np.diff(self.owners)) + 1)
 
 
 def _ridge(points: FloatArray, targets: FloatArray, variances: FloatArray) -> FloatArray:
