@@ -27,16 +27,17 @@ sys.dont_write_bytecode = False
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("benchmarks", "reliability")]
 
 # A commit passes or fails, whatever the machine's load and luck; `--hypothesis-profile explore` looks further.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Look for garbage again, among what the tests make."""
+    """Look for garbage again, among what the tests make; seldom, for it takes two of a hundred seconds otherwise."""
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

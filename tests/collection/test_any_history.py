@@ -201,5 +201,5 @@ class History(RuleBasedStateMachine):
 
 TestHistory = History.TestCase
 TestHistory.settings = settings(
-    max_examples=20, stateful_step_count=15, suppress_health_check=list(HealthCheck), deadline=None
+    max_examples=12, stateful_step_count=15, suppress_health_check=list(HealthCheck), deadline=None
 )

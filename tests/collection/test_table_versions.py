@@ -101,7 +101,7 @@ def test_versions_and_files_of_many_small_changes_do_not_add_up(
     monkeypatch.setattr(tables, "_READ_FOR", timedelta(0))
     monkeypatch.setattr(tables, "_TICK", timedelta(0))
     monkeypatch.setattr(tables, "_MANY_VERSIONS", 10)
-    for number in range(40):
+    for number in range(25):
         collection.add([Record(captions=[f"text {number}"], id=f"t{number}")])
         collection.update(f"t{number}", labels=["x"])
         if number >= 5:

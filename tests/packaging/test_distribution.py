@@ -22,6 +22,7 @@ HOOKS = """
 import gzip, sys, zlib
 import hatchling.build as backend
 
+zlib.Z_DEFAULT_COMPRESSION = zlib.Z_BEST_SPEED
 quick = {zlib.Z_BEST_COMPRESSION: zlib.Z_BEST_SPEED}
 gzip.GzipFile.__init__.__defaults__ = tuple(quick.get(given, given) for given in gzip.GzipFile.__init__.__defaults__)
 for kind in sys.argv[2:]:

@@ -122,8 +122,9 @@ def test_wherever_the_storage_fails_a_change_is_there_or_it_is_not(
         except (StorageError, CollectionError):
             pass
         fail_at[0] = 10**9
-        # Whatever is there now is what another machine finds, whole; and this one, after it has looked.
-        with machine(f"other {number}") as other:
+        # Whatever is there now is what another machine finds, whole, which has a copy of what was there before; and
+        # this one, after it has looked.
+        with machine("other") as other:
             there = content(other)
             assert there.keys() - before.keys() <= {record.id}
             assert there["ball-0"][0] in (before["ball-0"][0], (f"text {number}",))
@@ -132,6 +133,9 @@ def test_wherever_the_storage_fails_a_change_is_there_or_it_is_not(
             before = there
     assert number > 10
     assert first.add([words(1, "last")]).added == 1
+    with machine("new") as new:
+        assert content(new) == content(first)
+        assert new.verify().is_whole
     assert first.verify().is_whole
     first.close()
 

@@ -150,7 +150,7 @@ def test_stored_points_stay_valid() -> None:
 @pytest.mark.data("flickr8k")
 def test_czech_and_english_find_the_same_picture() -> None:
     retriever = Retriever.ready_made("light")
-    pictures = retriever.encode_images(list(load_dataset("flickr8k").test.images[:60]))
+    pictures = retriever.encode_images(list(load_dataset("flickr8k").test.images[:30]))
     asked = [line.split("\t") for line in QUERIES.read_text(encoding="utf-8").splitlines()[1:]]
     english, czech = (
         np.argsort(-retriever.space.compare(retriever.encode_texts(list(texts)), pictures, "text_query"), axis=1)
