@@ -29,7 +29,6 @@ FLOORS: tuple[frozenset[str], ...] = (
             "directions",
             "errors",
             "estimators",
-            "former_names",
             "graphics_card",
             "lazy_exports",
             "own_process",

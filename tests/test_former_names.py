@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from diptych.encoders import SiftWords
-from diptych.former_names import FORMERLY_SEED, FormerNames, current_name, former_parameters
+from diptych.estimators import FORMERLY_SEED, FormerNames, current_name, former_parameters
 from diptych.models import CVH, GMMFA, KCCA, SCM, CoordinateAscent, Preprocessed, Random, load_model
 from diptych.models.base import REGISTRY
 from diptych.models.files import model_digest

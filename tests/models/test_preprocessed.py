@@ -7,7 +7,7 @@ import pytest
 
 from diptych.arrays import unit_rows
 from diptych.errors import InvalidInputError
-from diptych.former_names import former_parameters
+from diptych.estimators import former_parameters
 from diptych.models import CCA, CVH, SM, CrossModalModel, Preprocessed, Random
 from diptych.models.files import model_digest
 from diptych.models.preprocessed import scale_rows

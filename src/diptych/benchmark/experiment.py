@@ -14,7 +14,7 @@ from diptych.benchmark.runner import package_versions, plain_value
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.former_names import current_name
+from diptych.estimators import current_name
 from diptych.metrics import (
     AP,
     CMC,

@@ -15,8 +15,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.errors import InvalidInputError
-from diptych.estimators import BaseEstimator
-from diptych.former_names import FormerNames, former_parameters
+from diptych.estimators import BaseEstimator, FormerNames, former_parameters
 
 Modality = Literal["image", "text"]
 _ITEMS_AT_ONCE = 256

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_labels, as_matrix, check_scale, column_names
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import BaseEstimator, scikit_learn
-from diptych.former_names import FormerNames
+from diptych.estimators import BaseEstimator, FormerNames, scikit_learn
 from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.labels import Targets
 from diptych.models.linear import project

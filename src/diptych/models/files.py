@@ -26,8 +26,7 @@ from safetensors.numpy import load_file, save_file
 from diptych._version import __version__
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import BaseEstimator
-from diptych.former_names import FormerNames, former_parameters
+from diptych.estimators import BaseEstimator, FormerNames, former_parameters
 from diptych.lazy_exports import import_exports
 
 FORMAT = "diptych-model"

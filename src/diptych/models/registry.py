@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.estimators import clone
-from diptych.former_names import current_name
+from diptych.estimators import clone, current_name
 from diptych.lazy_exports import import_exports
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space

@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Need, check_count
 from diptych.models.labels import Targets
 from diptych.space import Space

@@ -13,7 +13,7 @@ from diptych.benchmark.task import BenchmarkTask, Features, Method, find_by_name
 from diptych.data import DatasetSplits, find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.errors import UnknownNameError
-from diptych.former_names import former_parameters
+from diptych.estimators import former_parameters
 from diptych.metrics import AP, CMC, Measure, MedianRank, RecallAtK
 from diptych.protocols import Fold, HoldOut, Relevant, RetrievalProtocol, SeenClasses, StandardSplit, UnseenClasses
 

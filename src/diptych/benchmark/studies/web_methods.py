@@ -26,8 +26,7 @@ from diptych.encoders import (
     label_vectors,
     load_word_vectors,
 )
-from diptych.estimators import clone
-from diptych.former_names import former_parameters
+from diptych.estimators import clone, former_parameters
 from diptych.metrics import NDCG
 from diptych.models import (
     CCA,

@@ -13,8 +13,7 @@ from diptych.encoders.clustering import TopicModel
 from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
-from diptych.estimators import check_is_fitted, scikit_learn
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED, check_is_fitted, scikit_learn
 
 
 def _counter(**options: Any) -> Any:

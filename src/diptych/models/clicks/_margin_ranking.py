@@ -12,7 +12,7 @@ import scipy
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 from diptych.models.labels import draw_until_right

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
 from diptych.models.correlation._kernels import (
     Kernel,

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_labels
 from diptych.errors import InvalidInputError
-from diptych.estimators import clone
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED, clone
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
 from diptych.models.base import SIDES, CrossModalModel, Side, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.estimators import BaseEstimator
-from diptych.former_names import FORMERLY_SEED, FormerNames
+from diptych.estimators import FORMERLY_SEED, BaseEstimator, FormerNames
 from diptych.metrics import NDCG, Measure
 from diptych.models.base import check_choice, check_counts, check_number
 from diptych.models.fusion._ranked_lists import RankedLists

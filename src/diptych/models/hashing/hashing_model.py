@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray
 from diptych.codes import pack_signs
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_count
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import RelatedRows, Targets, picture_numbers

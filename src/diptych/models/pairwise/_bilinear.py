@@ -11,7 +11,7 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, fix_signs, relative_offset, singular_noise

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, Variants, check_counts, check_number, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets

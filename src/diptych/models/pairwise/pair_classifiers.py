@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means

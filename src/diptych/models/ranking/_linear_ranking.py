@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.former_names import FORMERLY_SEED
+from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
