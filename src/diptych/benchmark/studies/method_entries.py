@@ -81,7 +81,7 @@ _SEMANTIC = ("sm", "scm", "pairwise-sm", "marginal-sm", "marginal-scm", "ts")
 _DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
 _LINEAR_WITH_LABELS = ("gmlda", "cca-3v", "lcfs", "ml-cca", "lgcfl")
 _TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINANT)
-_FAMILIES = {"neural": "deep", "random": "baseline"}
+_FAMILIES = {"neural": "deep", "unlearned": "baseline"}
 
 
 def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Method, ...]:
