@@ -40,6 +40,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 # What mallopt of glibc calls the greatest number of heaps.
 _ARENA_MAX = -8
+_RETURN_SECONDS = 60.0
 _log = logging.getLogger("diptych.service")
 
 
@@ -234,6 +235,7 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
 
     app = create_app(settings)
     own_process.settle()
+    threading.Thread(target=_return_memory, name="memory", daemon=True).start()
     run_server(app, settings, listening)
 
 
@@ -244,6 +246,15 @@ def _share_heaps() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, max(2, usable_cores()))
+
+
+def _return_memory() -> None:
+    """Give the system what lies free in the heaps, every minute: glibc keeps as much as was ever in use at once."""
+    with suppress(OSError, AttributeError, TypeError):
+        trim = ctypes.CDLL(None).malloc_trim
+        while True:
+            time.sleep(_RETURN_SECONDS)
+            trim(0)
 
 
 def _stop_with_supervisor() -> None:
