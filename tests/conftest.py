@@ -53,12 +53,6 @@ def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "cache"
 
 
-@pytest.fixture(autouse=True)
-def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the whole run a cache of its own: features of another day would hide what changed since."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
-
-
 @pytest.fixture(scope="session")
 def no_pandas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that hides pandas from a program whose path it leads."""
@@ -67,19 +61,20 @@ def no_pandas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def programs_without_pandas(no_pandas: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start programs as where nothing but Diptych is installed: pandas comes with what measures are compared with.
+@pytest.fixture(scope="session", autouse=True)
+def surroundings(cache_of_worker: Path, no_pandas: Path) -> Iterator[None]:
+    """Let every test find the same environment, once: for thousands of tests each variable would take seconds.
 
-    PyArrow imports it where it is, which takes as long as opening a collection.
+    The whole run has a cache of its own: features of another day would hide what changed since. Programs start as where
+    nothing but Diptych is installed: pandas comes with what measures are compared with, and PyArrow imports it where it
+    is, which takes as long as opening a collection. Tables are as wide as they are: test runners tell the width of a
+    terminal that is not there.
     """
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(no_pandas), *filter(None, [os.environ.get("PYTHONPATH")])]))
-
-
-@pytest.fixture(autouse=True)
-def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tables be as wide as they are: test runners tell the width of a terminal that is not there."""
-    monkeypatch.delenv("COLUMNS", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(no_pandas), *filter(None, [os.environ.get("PYTHONPATH")])]))
+        patch.delenv("COLUMNS", raising=False)
+        yield
 
 
 if TYPE_CHECKING:

@@ -74,14 +74,11 @@ def scenery(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="session")
-def indexed(scenery: World, tmp_path_factory: pytest.TempPathFactory, cache_of_worker: Path) -> World:
+def indexed(scenery: World, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The same scenes as a collection with captions; tests that change it take a copy."""
     world = scenery.copied(tmp_path_factory.mktemp("indexed") / "pictures")
     words = ["index", world.pictures, "--captions", world.captions, "--retriever", world.retriever]
-    # A fixture of the whole session comes before the cache that each test is given; without one of its own, it would
-    # leave a note of this collection among the user's.
-    cache = {"XDG_CACHE_HOME": str(cache_of_worker)}
-    result = CliRunner().invoke(app, [str(word) for word in words], prog_name="diptych", env=cache)
+    result = CliRunner().invoke(app, [str(word) for word in words], prog_name="diptych")
     assert result.exit_code == 0, result.output
     return world
 
