@@ -133,6 +133,13 @@ def test_what_a_query_lends_is_its_own(boats: QueryMemory) -> None:
     assert boats.without(["blue boat", "red boat"]).scores(["old boat"], np.eye(30))[0].max() == 0
 
 
+def test_a_query_that_was_asked_is_answered_alike_whether_others_are_or_not(boats: QueryMemory) -> None:
+    asked = boats.scores(["blue boat", "red boat"], np.eye(30))
+    boats.reach, boats.min_similarity = True, 0.3
+    np.testing.assert_array_equal(boats.scores(["blue boat", "red boat"], np.eye(30)), asked)
+    assert boats.scores(["old boat"], np.eye(30)).any()
+
+
 def test_a_memory_of_an_earlier_version_lends_its_only_directions(boats: QueryMemory) -> None:
     boats.reach, boats.min_similarity = True, 0.3
     boats.directions_ = boats.own_directions_

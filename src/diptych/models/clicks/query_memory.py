@@ -145,13 +145,14 @@ class QueryMemory(ClickModel):
     common words want like pictures: ‖w − m_q‖² takes the place of ‖w‖² in a second round, with m_q the mean of the
     first directions of related queries, weighted by looks and similarity and shrunk by ``prior``. A score is ⟨w_q, z⟩,
     so that any index serves it. What is not known moves nothing, and a query of words that nobody asked gives no
-    direction: beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the first
-    directions of all queries that share enough words with it, itself included, weighted and shrunk in the same way.
+    direction: beside a retriever the log speaks as loud as it knows. With ``reach`` another query gets the mean of the
+    first directions of all queries that share enough words with it, weighted and shrunk in the same way.
 
     Rocchio, "Relevance feedback in information retrieval", 1971, sums wanted less unwanted documents; the regression
     accounts for what they have in common. `fit_looks` learns from looks and clicks. `fit_clicks` learns from a log
     of clicks alone, in which every picture of a query counts as looked at e times, as often as that query was clicked;
-    since unwanted ones are not known there, y = c/(e + 1), with the weight e.
+    since unwanted ones are not known there, y = c/(e + 1), with the weight e, in one round; with ``reach`` a query
+    that was asked is then one of those in the mean.
 
     Use it for what a service's own visitors ask again and again; `diptych learn` does.
 
@@ -174,7 +175,7 @@ class QueryMemory(ClickModel):
         The distinct queries as sets of words.
     directions_ : array of shape (queries, components)
     own_directions_ : array of shape (queries, components)
-        Of the first round: what a query's own pictures say.
+        Of the first round: what a query's own pictures say; `fit_looks` alone has a second.
     looks_ : array of shape (queries,)
         How much each direction was learned from.
     mean_, axes_ :
@@ -246,6 +247,7 @@ class QueryMemory(ClickModel):
         wanted = mixture.surplus(clicked, seen, owners + 1)
         evidence = _Evidence.of(owners, shown, seen, wanted, certainty(clicked, seen))
         self._fit_directions(evidence, features)
+        self.own_directions_ = self.directions_
         self.directions_ = self._ridges(evidence, features, self._starts())
         self.n_pairs_, self.n_image_features_ = len(asked), features.shape[1]
         self._make_contiguous()
@@ -274,6 +276,7 @@ class QueryMemory(ClickModel):
         looks = np.maximum(np.bincount(log.query_ids, counts, len(log.queries))[log.query_ids], _SMALLEST)
         owners = self._fit_sets(log.queries)[log.query_ids]
         self._fit_directions(_Evidence.of(owners, log.image_ids, looks, counts / (looks + 1), looks), images)
+        vars(self).pop("own_directions_", None)
 
     def _fit_axes(self, images: FloatArray) -> None:
         check_count("n_components", self.n_components)
@@ -307,7 +310,7 @@ class QueryMemory(ClickModel):
         """Learn the direction of each distinct query from its own pictures."""
         self.looks_ = np.bincount(evidence.owners, evidence.looks, len(self._sets)).astype(np.float64)
         nothing = np.zeros((len(self._sets), self.axes_.shape[1]), dtype=np.float32)
-        self.directions_ = self.own_directions_ = self._ridges(evidence, images, nothing)
+        self.directions_ = self._ridges(evidence, images, nothing)
 
     def _ridges(self, evidence: _Evidence, images: FloatArray, starts: FloatArray) -> FloatArray:
         """Return the direction of each distinct query from where it starts, 0 for those without pictures."""
@@ -330,7 +333,7 @@ class QueryMemory(ClickModel):
         return starts
 
     def _mean_direction(self, queries: IntArray, similarities: FloatArray) -> FloatArray:
-        # Memories that were saved by earlier versions have no others than their own.
+        # Memories of clicks alone, and those that earlier versions saved, have one direction for each query.
         own = getattr(self, "own_directions_", self.directions_)
         weights = similarities * self.looks_[queries]
         return np.asarray(weights @ own[queries] / max(weights.sum() + self.prior, _SMALLEST))
@@ -355,11 +358,15 @@ class QueryMemory(ClickModel):
         points = np.zeros((len(queries), self.directions_.shape[1]), dtype=np.float32)
         for row, query in enumerate(queries):
             found, similarities = self._known(query)
-            if len(found) and not self.reach:
+            if len(found) and (not self.reach or self._is_asked(int(found[0]), float(similarities[0]))):
                 points[row] = self.directions_[found[0]]
             elif len(found):
                 points[row] = self._mean_direction(found, similarities)
         return points
+
+    def _is_asked(self, number: int, similarity: float) -> bool:
+        """Say whether the most similar query is the very same, and has a direction that started from related ones."""
+        return similarity == 1 and self.looks_[number] > 0 and hasattr(self, "own_directions_")
 
     @cached_property
     def _sets(self) -> WordSets:
