@@ -38,8 +38,6 @@ _LEAST_CORES = 4
 # Threads read as many in the time that processes take to start.
 _MANY_FILES = 256
 _FILES_A_TASK = 8
-# Threads that have waited for a card or a disk go on after this time while others compute, instead of 5 ms.
-_TURN_SECONDS = 0.0005
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
@@ -62,7 +60,6 @@ class FileReaders:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
-        self._turn_seconds = sys.getswitchinterval()
         self._has_stopped = False
 
     def __enter__(self) -> Self:
@@ -78,7 +75,6 @@ class FileReaders:
         if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
             self._folder = _folder_in_memory()
             self._pool = _started(self._folder)
-            sys.setswitchinterval(_TURN_SECONDS)
 
     def read(self, requests: Sequence[FileRequest]) -> list[ReadFile]:
         """Read the facts of files, as `read_files` does."""
@@ -95,7 +91,6 @@ class FileReaders:
         pool, self._pool, self._has_stopped = self._pool, None, True
         if pool is not None:
             pool.shutdown(cancel_futures=True)
-            sys.setswitchinterval(self._turn_seconds)
         _remove(self._folder)
 
 

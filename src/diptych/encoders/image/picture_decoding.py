@@ -365,7 +365,7 @@ def thumbnail(
     if longest_side < 1:
         raise InvalidInputError(f"longest_side must be at least 1, got {longest_side}")
     image = Image.fromarray(pixels)
-    # Whole pixels are averaged first, which takes half the time and cannot be seen.
+    # Whole pixels are averaged first, which is quicker and cannot be seen.
     image.thumbnail((longest_side, longest_side), Image.Resampling.BICUBIC, reducing_gap=_REDUCING_GAP)
     content = io.BytesIO()
     image.save(content, format=format, quality=quality)
