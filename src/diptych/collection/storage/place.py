@@ -100,21 +100,15 @@ def _tickets(path: Path) -> list[str]:
 
 @contextmanager
 def _ticket(path: Path) -> Iterator[Path]:
-    """Draw a ticket; another one where somebody took the file, made and not locked yet, for one left behind."""
-    filelock = search_package("filelock")
-    while True:
-        place = path.with_name(f"{path.name}.{time.time_ns():020d}-{os.getpid()}-{threading.get_ident()}")
-        lock = filelock.FileLock(place, mode=0o600, timeout=0.0, thread_local=False)
-        with suppress(filelock.Timeout):
-            lock.acquire()
-            if place.exists():
-                break
-            lock.release()
-    try:
-        yield place
-    finally:
-        place.unlink(missing_ok=True)
-        lock.release()
+    """Draw a ticket, which is locked before it has its name: nobody takes it for one left behind."""
+    drawn = f"{time.time_ns():020d}-{os.getpid()}-{threading.get_ident()}"
+    unnamed, place = path.with_name(f"{path.name}-{drawn}"), path.with_name(f"{path.name}.{drawn}")
+    with search_package("filelock").FileLock(unnamed, mode=0o600, timeout=0.0, thread_local=False):
+        unnamed.rename(place)
+        try:
+            yield place
+        finally:
+            place.unlink(missing_ok=True)
 
 
 def _holder(path: Path) -> str:
