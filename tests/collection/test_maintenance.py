@@ -244,9 +244,11 @@ def test_a_creation_that_was_killed_while_it_wrote_its_last_file_is_made_anew(tm
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / ".collection.json.0123456789ab").write_text("{")
+    # Of one that was killed in the line for the lock.
+    (folder / f"write.lock.{1:020d}-1-1").touch()
     made = Collection.create(folder, ToyRetriever(), load_retriever=ToyRetriever.load)
     assert len(made) == 0
-    assert not list(folder.glob(".*"))
+    assert not list(folder.glob(".*")) + list(folder.glob("write.lock.*"))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / ".collection.json.mine").write_text("{")
     with pytest.raises(CollectionError, match="other files"):

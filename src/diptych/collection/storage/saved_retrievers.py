@@ -41,6 +41,8 @@ _OWN_NAMES = {"store", "retrievers", "index", "service", "write.lock", "reserve"
 _NOTES = {"changes.jsonl", "saved.json"}
 # What a writer that was killed in the middle of a JSON file leaves behind.
 _TEMPORARY_JSON = re.compile(r"\.(collection|last_run|last_status|saved)\.json\.[0-9a-f]{12}")
+# The places of those who stand in line for the lock, which are theirs to clear away.
+_LINE = re.compile(r"write\.lock[.-]\d+-\d+-\d+")
 
 
 def make_collection(retriever: RetrieverProtocol, folder: Path, root: str) -> None:
@@ -124,7 +126,7 @@ def _check_new(folder: Path) -> None:
     if (folder / "collection.json").exists():
         raise CollectionError(f"{folder} is a collection already; open it, or choose another folder")
     names = {path.name for path in folder.iterdir()} - _OWN_NAMES - _NOTES if folder.exists() else set()
-    others = {name for name in names if not _TEMPORARY_JSON.fullmatch(name)}
+    others = {name for name in names if not (_TEMPORARY_JSON.fullmatch(name) or _LINE.fullmatch(name))}
     if others:
         raise CollectionError(f"{folder} holds other files ({sorted(others)[0]}); choose an empty or new folder")
 
