@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +34,45 @@ sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("benchmarks"
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+# A run writes up to three gigabytes; where memory can take them it waits for no disk. The tests of full disks and of
+# power cuts bring disks of their own.
+MEMORY, ENOUGH_MEMORY = Path("/dev/shm"), 8 << 30
+FOLDER_IN_MEMORY = pytest.StashKey[tuple[Path, int]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Put temporary files into memory, unless somebody said where they go; workers and programs find them there."""
+    is_chosen = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys()
+    if is_chosen or not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < ENOUGH_MEMORY:
+        return
+    for folder in MEMORY.glob("tests-of-diptych-*"):
+        _remove_unless_in_use(folder)
+    folder = Path(tempfile.mkdtemp(prefix="tests-of-diptych-", dir=MEMORY))
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    config.stash[FOLDER_IN_MEMORY] = (folder, lock)
+    os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.tempdir = str(folder)
+
+
+def _remove_unless_in_use(folder: Path) -> None:
+    """Free the memory of a run that was killed."""
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Free the memory, by whoever took it."""
+    if FOLDER_IN_MEMORY in config.stash:
+        folder, lock = config.stash[FOLDER_IN_MEMORY]
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
 @pytest.hookimpl(tryfirst=True)
