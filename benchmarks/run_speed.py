@@ -30,6 +30,7 @@ QUICK = (
     "measures_speed",
     "hamming_speed",
     "search_speed",
+    "rerank_speed",
     "joint_speed",
     "indexing_speed",
     "photo_facts",

@@ -29,7 +29,7 @@ from diptych.errors import DiptychError
 from kill_trials import ToyRetriever
 
 # Nothing is kept in these: locks, and what a look at the status remembers.
-_UNKEPT = ("reserve", "write.lock", "fold.lock", "last_status.json")
+_UNKEPT = ("reserve", "write.lock", "fold.lock", "outputs.lock", "last_status.json")
 
 
 def make_collection(folder: Path) -> Path:

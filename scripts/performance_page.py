@@ -37,7 +37,7 @@ SECTIONS = {
     "Start": ("start_times",),
     "Fitting": ("cca_speed", "correlation_speed", "pairwise_speed", "fit_speed", "click_learning_speed"),
     "Measures": ("map_speed", "measures_speed"),
-    "Search": ("search_speed", "hamming_speed"),
+    "Search": ("search_speed", "rerank_speed", "hamming_speed"),
     "Pictures and texts": ("encoding_speed", "joint_speed", "indexing_speed", "photo_facts", "formats"),
     "Service": ("click_log_speed", "page_speed"),
 }

@@ -237,7 +237,7 @@ class CollectionReader:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
         kinds: tuple[PointKind, ...] = ("image", "region") if side == "image" and regions else (side,)
         snapshot, compared = self._ready(kinds, exact, retriever)
-        return snapshot.search(
+        answers = snapshot.search(
             Query.of(query, self._find_picture),
             k=k,
             offset=offset,
@@ -250,6 +250,10 @@ class CollectionReader:
             rerank=rerank,
             rerank_by=rerank_by,
         )
+        is_by_features = rerank is not None and rerank_by == "features"
+        if is_by_features and snapshot.galleries[side].wants_outputs and not self._state.is_past:
+            self._state.keep_outputs(side, retriever)
+        return answers
 
     def nearest(
         self,

@@ -101,7 +101,7 @@ class SegmentFiles:
             if (wrong := damage_of(self.folder / entry["dead"], known, all_bytes=all_bytes)) is not None:
                 found[entry["dead"]] = wrong
             segment = self.folder / entry["name"]
-            for folder in (segment, *segment.glob("[!.]*/")):
+            for folder in (segment, *segment.glob("[!.]*/"), *segment.glob("[!.]*/[!.]*/")):
                 wrongs = damage_in_folder(folder, all_bytes=all_bytes) | damage_of_index(folder, all_bytes=all_bytes)
                 found |= {f"{folder.relative_to(self.folder)}/{name}": what for name, what in wrongs.items()}
         return found
@@ -174,7 +174,7 @@ class SegmentFiles:
 
     def _delete_all_but(self, names: set[str]) -> None:
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            if path.name in names or path.name in ("current.json", "fold.lock"):
+            if path.name in names or path.name in ("current.json", "fold.lock", "outputs.lock"):
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -244,12 +244,12 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def fold_lock(folder: Path) -> Iterator[bool]:
-    """Be the one who writes segments, or say that another one is, or that the folder cannot be written."""
+def fold_lock(folder: Path, name: str = "fold.lock") -> Iterator[bool]:
+    """Be the one who writes segments (or what else ``name`` is of), or say that another one is, or that nobody can."""
     filelock = search_package("filelock")
     try:
         make_folder(folder)
-        held = filelock.FileLock(folder / "fold.lock", mode=0o600, timeout=0, thread_local=False).acquire()
+        held = filelock.FileLock(folder / name, mode=0o600, timeout=0, thread_local=False).acquire()
     except (filelock.Timeout, OSError):
         yield False
         return

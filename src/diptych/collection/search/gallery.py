@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +13,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.codes import hamming_distances, nearest_codes
 from diptych.collection.browse.live_items import Part, text_hash
+from diptych.collection.browse.segment import FileSegment, Segment
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.word_index import WordHits
@@ -146,13 +147,15 @@ class PointBlock:
     """The points of a segment's pictures, captions or regions of pictures, in the order of addition.
 
     ``owners`` are the places of their items in the segment, ``captions`` the places of captions, or of regions, among
-    those of their item. An index covers all rows of the block.
+    those of their item. An index covers all rows of the block. ``outputs`` gives what the bits of some codes are the
+    signs of, of unit length, NaN where nobody knows.
     """
 
     owners: IntArray
     captions: IntArray | None
     vectors: AnyArray
     index: ApproximateIndex | None = None
+    outputs: Callable[[IntArray], AnyArray] | None = None
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -160,6 +163,12 @@ class PointBlock:
     def usable(self, items: BoolArray | None) -> IntArray | None:
         """Return the rows of some items of the segment; None stands for all."""
         return None if items is None else np.flatnonzero(items[self.owners])
+
+    def contents(self, segment: Segment, rows: IntArray) -> list[str]:
+        """Return what the points of some rows of the segment are stored under."""
+        captions = None if self.captions is None else self.captions[rows]
+        found = segment.contents(self.owners[rows], captions).tolist()
+        return found if captions is None else list(map(text_hash, found))
 
     def rows_at(self, owners: IntArray, captions: IntArray) -> IntArray:
         """Return the rows of some items' pictures, or of single captions of theirs; −1 where there is none."""
@@ -280,6 +289,12 @@ class Gallery:
         covered = sum(len(block) for block in self.blocks if block.index is not None)
         return self.scoring.index_metric is not None and covered < 0.8 * int(self._starts[-1])
 
+    @property
+    def wants_outputs(self) -> bool:
+        """Whether keeping the outputs behind codes would help: there are files that have none beside them."""
+        pairs = zip(self.parts, self.blocks, strict=True)
+        return any(isinstance(part.segment, FileSegment) and block.outputs is None for part, block in pairs)
+
     def search(
         self, queries: AnyArray, k: int, *, allowed: Sequence[BoolArray] | None = None, exact: bool = False
     ) -> tuple[IntArray, FloatArray]:
@@ -321,6 +336,15 @@ class Gallery:
             found[places] = self.blocks[number].vectors[inner]
         return found
 
+    def outputs(self, rows: IntArray, width: int) -> FloatArray:
+        """Return the outputs of some rows of codes, NaN where none are kept."""
+        found = np.full((len(rows), width), np.nan, dtype=np.float32)
+        for number, places, inner in self.located(rows):
+            outputs = self.blocks[number].outputs
+            if outputs is not None:
+                found[places] = outputs(inner)
+        return found
+
     def orders(self, rows: IntArray) -> IntArray:
         """Return what decides between equal scores: when the items were added, and the places of captions."""
         flat = np.asarray(rows).ravel()
@@ -356,10 +380,7 @@ class Gallery:
         """Return what the points of some rows are stored under, as :func:`content_of` of what :meth:`found` gives."""
         contents = np.full(len(rows), "", dtype=object)
         for number, places, inner in self.located(rows):
-            block, segment = self.blocks[number], self.parts[number].segment
-            captions = None if block.captions is None else block.captions[inner]
-            found = segment.contents(block.owners[inner], captions)
-            contents[places] = found if captions is None else list(map(text_hash, found))
+            contents[places] = self.blocks[number].contents(self.parts[number].segment, inner)
         return contents
 
     def rows_of(self, item_id: str) -> list[int]:

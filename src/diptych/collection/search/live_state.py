@@ -19,7 +19,7 @@ from diptych.arrays import AnyArray
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.segment import FileSegment
-from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles
+from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles, fold_lock
 from diptych.collection.search.retriever_state import RetrieverState, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.change_journal import ChangeJournal
@@ -326,6 +326,11 @@ class LiveState:
         else:
             self._start((names.fingerprint, kind), partial(self._build, kind, names))
 
+    def keep_outputs(self, side: Side, name: str | None = None) -> None:
+        """Keep the outputs behind codes beside them, while searches go on and make them of stored features."""
+        names = self.layout.named(name)
+        self._start((names.fingerprint, side, "outputs"), partial(self._keep_outputs, side, names))
+
     def close(self) -> None:
         """Wait for files and indexes that are being made."""
         self.place.close()
@@ -394,7 +399,23 @@ class LiveState:
             if block.index is None and len(block) >= _FEWEST_INDEXED:
                 indexed = state.build_index(kind, part.segment, galleries)
                 with self._lock:
-                    state.take_index(kind, part.segment, indexed)
+                    state.take_block(kind, part.segment, indexed)
+
+    def _keep_outputs(self, side: Side, names: RetrieverNames) -> None:
+        with fold_lock(self.segment_files.folder, "outputs.lock") as is_ours:
+            if not is_ours:
+                return
+            with self._lock:
+                self.check_layout()
+                if self.layout.with_fingerprint(names.fingerprint) is None:
+                    return
+                state = self._state_of(names)
+                gallery = state.galleries(self.items())[side]
+            for part, block in zip(gallery.parts, gallery.blocks, strict=True):
+                if isinstance(part.segment, FileSegment) and block.outputs is None:
+                    filled = state.with_outputs(side, part.segment, block)
+                    with self._lock:
+                        state.take_block(side, part.segment, filled)
 
     def _check_folder(self) -> None:
         if self.place.folder != self.layout.folder:

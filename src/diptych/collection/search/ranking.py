@@ -112,8 +112,7 @@ class Reranking:
 
     def outputs(self, side: Side, features: AnyArray) -> FloatArray:
         """Return the real outputs of rows of features."""
-        make = self.source.images_to_outputs if side == "image" else self.source.texts_to_outputs
-        return np.asarray(make(np.asarray(features, dtype=np.float32)))
+        return _real_outputs(self.source, side, features)
 
     def stored_outputs(self, side: Side, content: str) -> FloatArray | None:
         """Return the real outputs of something stored, as one row, or None where its features are not."""
@@ -132,7 +131,11 @@ class Reranking:
             known, scores = codes, asymmetric_scores(query, codes)[0]
         else:
             known = gallery.contents(first).astype(str)
-            scores = self._outputs_or_bits(codes, known.tolist(), side) @ query[0]
+            outputs = gallery.outputs(first, 8 * codes.shape[1])
+            lacking = np.flatnonzero(np.isnan(outputs[:, 0]))
+            if len(lacking):
+                outputs[lacking] = self._outputs_or_bits(codes[lacking], known[lacking].tolist(), side)
+            scores = outputs @ query[0]
         # A matrix product rounds equal rows differently by where they stand: with one score they keep their order.
         _, one, which = np.unique(known, axis=0, return_index=True, return_inverse=True)
         return np.concatenate([first[np.argsort(-scores[one][which.ravel()], kind="stable")], deeper])
@@ -143,8 +146,8 @@ class Reranking:
         found = self.features(side, list(dict.fromkeys(contents)))
         rows = [row for row, content in enumerate(contents) if content in found]
         if rows:
-            outputs = self.outputs(side, np.stack([found[contents[row]] for row in rows]))
-            known[rows] = _widened(unit_rows(outputs), known.shape[1])
+            features = np.stack([found[contents[row]] for row in rows])
+            known[rows] = unit_outputs(self.source, side, features, known.shape[1])
         return known
 
 
@@ -156,6 +159,16 @@ def _combined(terms: Sequence[EncodedTerm], width: int) -> FloatArray:
         outputs = unpack_signs(term.point, width) if term.outputs is None else term.outputs
         query += term.weight * _widened(unit_rows(outputs.astype(np.float64)), width)
     return query
+
+
+def unit_outputs(source: HashCodeRetrieverProtocol, side: Side, features: AnyArray, width: int) -> FloatArray:
+    """Return the real outputs of rows of features as candidates are scored by them: of unit length, ``width`` wide."""
+    return _widened(unit_rows(_real_outputs(source, side, features)), width)
+
+
+def _real_outputs(source: HashCodeRetrieverProtocol, side: Side, features: AnyArray) -> FloatArray:
+    make = source.images_to_outputs if side == "image" else source.texts_to_outputs
+    return np.asarray(make(np.asarray(features, dtype=np.float32)))
 
 
 def _widened(outputs: FloatArray, width: int) -> FloatArray:

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import seal_folder
 from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
+from diptych.collection.search.ranking import unit_outputs
+from diptych.collection.storage.clear_errors import check_room
 from diptych.collection.storage.layout import RetrieverNames
-from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import (
+    SIDES,
+    HashCodeRetrieverProtocol,
+    PointKind,
+    RetrieverProtocol,
+    Side,
+)
 from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.encoders.image.picture_parts import REGIONS
+from diptych.errors import DiptychError
 from diptych.space import Direction
 
 _ROWS_AT_ONCE = 1 << 14
 _KEYS_AT_ONCE = 1000
 _ARRAYS = ("owners", "captions", "vectors")
+_OUTPUTS = "outputs"
+# Changes of which more wait for files have no outputs in memory: the store would be read whole for them.
+_MOST_RECENT = 4000
+_log = logging.getLogger("diptych.collection")
 
 # A region belongs to its picture, and thirteen chances find something like anything: so much of its score is that of
 # the whole picture, and so much of the sum counts. Chosen by what benchmarks/picture_regions.py measures.
@@ -42,16 +58,22 @@ def beside_whole(regions: AnyArray, wholes: AnyArray) -> AnyArray:
 class PointFiles:
     """Gives the points of one kind and retriever for any segment."""
 
-    def __init__(self, store: Store, names: RetrieverNames, kind: PointKind, scoring: Scoring) -> None:
+    def __init__(
+        self, store: Store, names: RetrieverNames, kind: PointKind, source: Callable[[], RetrieverProtocol]
+    ) -> None:
         self._store = store
+        self._source = source
+        self._side: Side = "text" if kind == "text" else "image"
+        self._features_table = features_table(names, self._side)
         self._table = points_table(names, kind)
         self._whole_table = points_table(names, "image")
         self._name = f"{kind}-{names.fingerprint}"
         self._kind = kind
-        self._scoring = scoring
+        self.scoring = Scoring(source().space, _QUERY_SIDE[kind])
         self._per_key = len(REGIONS) if kind == "region" else 1
-        # Kept points of the latest changes by content: most stay when one more comes.
+        # Kept points and outputs of the latest changes by content: most stay when one more comes.
         self._recent: dict[str, AnyArray] = {}
+        self._recent_outputs: dict[str, AnyArray] = {}
 
     def block(self, segment: Segment) -> PointBlock:
         """Return the points of a segment."""
@@ -78,7 +100,24 @@ class PointFiles:
         missing = [content for content in dict.fromkeys(contents) if content not in self._recent]
         known = self._recent | self._kept_by_key(missing)
         self._recent = {content: known[content] for content in contents if content in known}
-        return self._made(contents, owners, captions, self._recent)
+        block = self._made(contents, owners, captions, self._recent)
+        if not self.scoring.is_hash_codes or len(block) > _MOST_RECENT:
+            return block
+
+        @cache
+        def outputs() -> AnyArray:
+            return self._outputs_in_memory(segment, block)
+
+        return replace(block, outputs=lambda rows: outputs()[rows])
+
+    def _outputs_in_memory(self, segment: MemorySegment, block: PointBlock) -> AnyArray:
+        contents = block.contents(segment, np.arange(len(block)))
+        missing = [content for content in dict.fromkeys(contents) if content not in self._recent_outputs]
+        made = np.empty((len(missing), 8 * block.vectors.shape[1]), dtype=np.float32)
+        self._fill_outputs(made, missing)
+        known = self._recent_outputs | dict(zip(missing, made, strict=True))
+        self._recent_outputs = {content: known[content] for content in contents}
+        return np.stack([known[content] for content in contents])
 
     def _from_store(self, segment: Segment) -> PointBlock:
         contents, owners, captions = _contents(segment, self._kind)
@@ -103,13 +142,13 @@ class PointFiles:
 
     def _kept(self, keys: Sequence[str], vectors: AnyArray) -> AnyArray:
         """Return the points of contents as they are kept, a row for each content."""
-        kept = self._scoring.stored(vectors.reshape(len(keys) * self._per_key, -1)).reshape(len(keys), -1)
+        kept = self.scoring.stored(vectors.reshape(len(keys) * self._per_key, -1)).reshape(len(keys), -1)
         # A few at a time: for many, the store would read all of its pictures each time.
         for start in range(0, len(keys), _KEYS_AT_ONCE) if self._kind == "region" else ():
             whole = self._store.vectors_by_key(self._whole_table, keys[start : start + _KEYS_AT_ONCE])
             there = [row for row, key in enumerate(keys[start : start + _KEYS_AT_ONCE], start) if key in whole]
             if there:
-                points = self._scoring.stored(np.stack([whole[keys[row]] for row in there]))
+                points = self.scoring.stored(np.stack([whole[keys[row]] for row in there]))
                 kept[there] = beside_whole(kept[there], points)
         return kept
 
@@ -126,21 +165,11 @@ class PointFiles:
         form = self._store.vector_form(self._table)
         folder.mkdir()
         width, kind = (0, np.dtype(np.float32)) if form is None else form
-        kept_width = self._scoring.stored(np.zeros((1, width // self._per_key), dtype=kind)).shape[1] if width else 0
+        kept_width = self.scoring.stored(np.zeros((1, width // self._per_key), dtype=kind)).shape[1] if width else 0
         shape = len(contents) * self._per_key, kept_width
         draft = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=kind, shape=shape)
         by_content = draft.reshape(len(contents), -1) if draft.size else draft
-        rows_of: dict[str, list[int]] = {}
-        for row, content in enumerate(contents):
-            rows_of.setdefault(content, []).append(row)
-        filled = np.zeros(len(contents), dtype=bool)
-        for keys, vectors in self._store.read_vectors(self._table, list(rows_of)):
-            kept = self._kept(keys, vectors)
-            pairs = [(row, place) for place, key in enumerate(keys) for row in rows_of.get(key, ())]
-            if pairs:
-                rows, places = (list(each) for each in zip(*pairs, strict=True))
-                by_content[rows] = kept[places]
-                filled[rows] = True
+        filled = self._fill(by_content, contents, self._table, self._kept)
         draft.flush()
         del draft, by_content
         if not filled.all():
@@ -149,9 +178,68 @@ class PointFiles:
         np.save(folder / "owners.npy", of_points)
         np.save(folder / "captions.npy", captions[filled] if numbers is None else numbers)
 
+    def _fill(
+        self, rows: AnyArray, contents: Sequence[str], table: str, made: Callable[[list[str], AnyArray], AnyArray]
+    ) -> BoolArray:
+        """Fill the rows of contents with what is made of a table's, and say which there are; equal ones are equal."""
+        rows_of: dict[str, list[int]] = {}
+        for row, content in enumerate(contents):
+            rows_of.setdefault(content, []).append(row)
+        filled = np.zeros(len(contents), dtype=bool)
+        for keys, vectors in self._store.read_vectors(table, list(rows_of)):
+            kept = made(keys, vectors)
+            pairs = [(row, place) for place, key in enumerate(keys) for row in rows_of.get(key, ())]
+            if pairs:
+                chosen, places = (list(each) for each in zip(*pairs, strict=True))
+                rows[chosen] = kept[places]
+                filled[chosen] = True
+        return filled
+
+    def _fill_outputs(self, rows: AnyArray, contents: Sequence[str]) -> None:
+        """Fill rows with the outputs of contents, of unit length, NaN where there are no features."""
+        source = cast(HashCodeRetrieverProtocol, self._source())
+
+        def made(_: list[str], features: AnyArray) -> AnyArray:
+            return unit_outputs(source, self._side, features, rows.shape[1])
+
+        rows[~self._fill(rows, contents, self._features_table, made)] = np.nan
+
+    def with_outputs(self, segment: FileSegment, block: PointBlock) -> PointBlock:
+        """Return the block of a segment's codes with the outputs behind them, which are kept beside the codes.
+
+        The caller is the only one who makes them. Those that cannot be read are made anew; where they cannot be kept,
+        none is known, and the store is asked.
+        """
+        folder = segment.folder / self._name
+        draft = folder / f".{uuid.uuid4().hex}"
+        try:
+            # Whoever forgets the points moves their folder away, and the draft with it: it never joins other points.
+            draft.mkdir()
+            kept = _read(folder, self._kind)
+            if kept is not None and kept.outputs is None:
+                self._write_outputs(segment, kept, draft)
+                seal_folder(draft)
+                shutil.rmtree(folder / _OUTPUTS, ignore_errors=True)
+                draft.rename(folder / _OUTPUTS)
+                kept = _read(folder, self._kind)
+            if kept is not None and kept.outputs is not None:
+                return kept
+        except (OSError, DiptychError) as problem:
+            _log.info("the outputs of %s are not kept: %s", folder, problem)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return replace(block, outputs=lambda rows: np.full((len(rows), 1), np.nan))
+
+    def _write_outputs(self, segment: Segment, block: PointBlock, folder: Path) -> None:
+        shape = len(block), 8 * block.vectors.shape[1]
+        check_room(folder, 4 * shape[0] * shape[1])
+        draft = np.lib.format.open_memmap(folder / f"{_OUTPUTS}.npy", mode="w+", dtype=np.float32, shape=shape)
+        self._fill_outputs(draft, block.contents(segment, np.arange(len(block))))
+        draft.flush()
+
     def build_index(self, segment: Segment, block: PointBlock, queries: FloatArray | None) -> PointBlock:
         """Return the block with an index of its rows, which is kept beside them where there are files."""
-        metric = self._scoring.index_metric
+        metric = self.scoring.index_metric
         if metric is None:
             return block
         index = ApproximateIndex.build(block.vectors, metric, queries)
@@ -207,7 +295,16 @@ def _read(folder: Path, kind: PointKind) -> PointBlock | None:
         owners, captions, vectors = (mapped_array(folder / f"{name}.npy") for name in _ARRAYS)
     except (OSError, ValueError):
         return None
-    return PointBlock(owners, None if kind == "image" else captions, vectors, ApproximateIndex.read(folder))
+    index, outputs = ApproximateIndex.read(folder), _read_outputs(folder, vectors)
+    return PointBlock(owners, None if kind == "image" else captions, vectors, index, outputs)
+
+
+def _read_outputs(folder: Path, codes: AnyArray) -> Callable[[IntArray], AnyArray] | None:
+    try:
+        outputs = mapped_array(folder / _OUTPUTS / f"{_OUTPUTS}.npy")
+    except (OSError, ValueError):
+        return None
+    return outputs.__getitem__ if outputs.shape == (len(codes), 8 * codes.shape[1]) else None
 
 
 _QUERY_SIDE: dict[PointKind, Direction] = {"image": "text_query", "text": "image_query", "region": "text_query"}
@@ -271,12 +368,12 @@ class RetrieverState:
         return dict(self._galleries)
 
     def _gallery(self, kind: PointKind, items: LiveItems) -> Gallery:
-        scoring = Scoring(self.source.space, _QUERY_SIDE[kind])
         if kind not in self._files:
-            self._files[kind] = PointFiles(self._store, self.names, kind, scoring)
+            self._files[kind] = PointFiles(self._store, self.names, kind, lambda: self.source)
         for part in items.parts:
             if (kind, part.segment) not in self._blocks:
                 self._blocks[kind, part.segment] = self._files[kind].block(part.segment)
+        scoring = self._files[kind].scoring
         return Gallery(scoring, items.parts, tuple(self._blocks[kind, part.segment] for part in items.parts))
 
     def prepare(self, segment: FileSegment) -> None:
@@ -288,14 +385,18 @@ class RetrieverState:
                 files[kind].build_index(segment, block, _sample(blocks[_OTHER[kind]].vectors))
 
     def build_index(self, kind: PointKind, segment: Segment, galleries: Mapping[PointKind, Gallery]) -> PointBlock:
-        """Return the points of a segment with an index, which searches use after `take_index`."""
+        """Return the points of a segment with an index, which searches use after `take_block`."""
         gallery, other = galleries[kind], galleries[_OTHER[kind]]
         numbers = [number for number, part in enumerate(gallery.parts) if part.segment is segment]
         largest = max((block.vectors for block in other.blocks), key=len)
         return self._files[kind].build_index(segment, gallery.blocks[numbers[0]], _sample(largest))
 
-    def take_index(self, kind: PointKind, segment: Segment, block: PointBlock) -> None:
-        """Let searches use an index, unless its segment has gone meanwhile."""
+    def with_outputs(self, side: Side, segment: FileSegment, block: PointBlock) -> PointBlock:
+        """Return the codes of a segment with the outputs behind them, which searches use after `take_block`."""
+        return self._files[side].with_outputs(segment, block)
+
+    def take_block(self, kind: PointKind, segment: Segment, block: PointBlock) -> None:
+        """Let searches use an index or outputs, unless their segment has gone meanwhile."""
         if (kind, segment) in self._blocks:
             self._blocks[kind, segment] = block
             self._items = None

@@ -78,8 +78,8 @@ class RetrieverProtocol(Protocol):
 class HashCodeRetrieverProtocol(RetrieverProtocol, Protocol):
     """A point source whose points are packed binary codes and which also has the real outputs they are signs of.
 
-    An output has one column per bit; a bit is 1 where its output is at least zero. :class:`diptych.Retriever` with a
-    hashing method is one.
+    An output has one column per bit; a bit is 1 where its output is at least zero. Outputs are kept under the
+    fingerprint, as points are. :class:`diptych.Retriever` with a hashing method is one.
     """
 
     def image_features(self, items: Sequence[Any]) -> FloatArray:
