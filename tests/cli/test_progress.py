@@ -72,6 +72,24 @@ def test_an_interrupt_stops_inner_and_outer_stage() -> None:
     assert stages.seconds == {}
 
 
+def test_a_pipe_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter(range(0, 1000, 4))
+    monkeypatch.setattr("diptych.cli.console.progress.time.monotonic", lambda: float(next(clock)))
+    for quiet in (False, True):
+        with Stages(quiet=quiet).count("a", "indexing") as advance:
+            # Two of these were there before, and a step takes four seconds.
+            for done in range(2, 9):
+                advance(done, 8, ", reading")
+    said = capsys.readouterr()
+    assert said.out == ""
+    *lines, last = said.err.splitlines()
+    assert lines == [
+        "indexing, reading: 4 of 8, 0.2/s, 0:16 left",
+        "indexing, reading: 7 of 8, 0.2/s, 0:04 left",
+    ]
+    assert last.startswith("indexing: ")
+
+
 def test_stages_run_in_threads() -> None:
     stages = Stages(quiet=True)
 

@@ -77,7 +77,8 @@ class PaceColumn(ProgressColumn):
 class Stages:
     """Shows stages on stderr and remembers their seconds.
 
-    A terminal gets a bar while a stage runs; a file or pipe gets one line when it has ended; ``quiet`` gives neither.
+    A terminal gets a bar while a stage runs; a file or pipe gets a line every ten seconds and one when it has ended;
+    ``quiet`` gives neither.
 
     >>> stages = Stages(quiet=True)
     >>> with stages.run("add", "adding") as advance:
@@ -118,11 +119,14 @@ class Stages:
             task = progress.add_task(description, total=None)
             # Set without the lock that an update takes: a handler must not wait for the thread that draws.
             wait = partial(setattr, progress.tasks[-1], "description", _STOPPING) if waits else None
+            tell = _LinesBetween(self.note) if progress.disable else None
             with _interrupts(wait=wait) as raise_if_interrupted:
 
                 def advance(done: int, total: int, note: str = "") -> None:
                     raise_if_interrupted()
                     progress.update(task, completed=done, total=total, description=f"{description}{note}")
+                    if tell is not None:
+                        tell(f"{description}{note}", done, total)
 
                 yield advance
         self.seconds[name] = time.perf_counter() - start
@@ -132,6 +136,24 @@ class Stages:
         """Say something beside the results."""
         if not self._quiet:
             self._console.print(text)
+
+
+class _LinesBetween:
+    """Tells now and then how far a stage is, where no bar can be drawn."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._told = time.monotonic()
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, doing: str, done: int, total: int) -> None:
+        """Tell that ``done`` of ``total`` are done, unless it was told a moment ago."""
+        now = time.monotonic()
+        there, since = self._first = self._first or (done, now)
+        if done < total and now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            pace = PaceColumn.words(done - there, total - done, now - since)
+            self._tell(f"{doing}: {done:,} of {total:,}{pace and f', {pace}'}")
 
 
 @contextmanager
