@@ -55,9 +55,11 @@ types: $(VENV)/.ready-test ## mypy, strict
 	$(call heading,types)
 	@$(BIN)/mypy
 
+# One more than the two cores that the tests are made for: a fifth of the time a worker waits for a server or a browser.
+WORKERS ?= 3
 unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, code blocks of the pages
 	$(call heading,tests and examples)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules tests src/diptych
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/diptych
 
 docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
 	$(call heading,documentation)
