@@ -16,7 +16,7 @@ from diptych.collection.search import retriever_state
 from diptych.collection.search.folding import fold_lock
 from diptych.collection.search.gallery import Gallery
 from diptych.collection.search.snapshot import Target
-from diptych.collection.storage.store import Store, features_table
+from diptych.collection.storage.store import Store, _chosen, features_table
 from diptych.errors import NoRoomError
 from kill_trials import ToyRetriever
 
@@ -238,6 +238,23 @@ def test_what_had_no_features_gets_them_from_the_store_later(filed: Collection) 
     store.add_vectors(table, [content], features[None, :])
     assert is_by_brute_force(filed, found(filed))
     assert found(filed) == from_store(filed)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_few_rows_and_most_of_a_table_are_read_alike(
+    filed: Collection, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = features_table(filed._state.layout.retriever, "image")
+    store = filed._state.store
+    keys = store.keys(table).to_pylist()[: int(share * N)]
+    expected = {key: row.tolist() for key, row in store.vectors_by_key(table, keys).items()}
+    assert sorted(expected) == sorted(keys)
+    monkeypatch.setattr("diptych.collection.storage.store._MANY_KEYS", 3)
+    whole = []
+    chosen = _chosen
+    monkeypatch.setattr("diptych.collection.storage.store._chosen", lambda *read: whole.append(1) or chosen(*read))
+    assert {key: row.tolist() for key, row in store.vectors_by_key(table, [*keys, "none"]).items()} == expected
+    assert bool(whole) == (share > 0.5)
 
 
 def test_points_that_are_made_anew_have_their_own_outputs(filed: Collection) -> None:

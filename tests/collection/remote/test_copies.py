@@ -183,10 +183,15 @@ def test_a_new_machine_takes_over_the_search_files_and_fetches_features_when_ask
     monkeypatch.setattr("diptych.collection.search.live_state.FOLD_FROM", 40)
     with machine("first", create=True) as first:
         first.add([words(number) for number in range(60)])
+        for segment in (first.folder / "index").glob("segment-*"):
+            (segment / ".draft").mkdir()
+            (segment / ".draft" / "half.npy").touch()
         first.add([words(60)])
         segments = {path.name for path in (first.folder / "index").glob("segment-*")}
         assert segments
         with machine("second") as second:
+            assert list((first.folder / "index").rglob("half.npy"))
+            assert not list((second.folder / "index").rglob("half.npy"))
             assert {path.name for path in (second.folder / "index").glob("segment-*")} == segments
             assert answers(second) == answers(first)
             kept = second.folder / "store"

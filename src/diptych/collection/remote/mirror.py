@@ -416,7 +416,8 @@ def _names_in(folder: Path) -> list[str]:
 
 def _files_in(folder: Path) -> Iterator[str]:
     """Yield the files of a folder, named from it; drafts that are being written are left out."""
-    for path, _, names in os.walk(folder):
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(path, name), folder).replace(os.sep, "/")

@@ -65,8 +65,9 @@ def tables_of(retrievers: Iterable[RetrieverNames]) -> dict[str, Side]:
 
 _KEYS_AT_ONCE = 1000
 _ROWS_AT_ONCE = 1 << 14
-# Beyond this many, reading the whole table is faster than asking for rows.
+# Beyond this many, and this share of its rows, reading the whole table is faster than asking for rows.
 _MANY_KEYS = 4000
+_MANY_ROWS = 1 / 8
 _READ_ATTEMPTS = 3
 # Looking how worn the tables are takes longer than a commit.
 _COMMITS_BETWEEN_LOOKS = 4
@@ -301,7 +302,7 @@ class Store:
         table = self.tables.existing(name)
         if table is None or (keys is not None and not len(keys)):
             return
-        if keys is None or len(keys) > _MANY_KEYS:
+        if keys is None or (len(keys) > _MANY_KEYS and len(keys) > _MANY_ROWS * table.count_rows()):
             with self.tables.kept():
                 whole = map(vectors_of, table.search().select(["key", "vector"]).to_batches())
                 yield from whole if keys is None else _chosen(whole, set(keys))
