@@ -8,6 +8,8 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -134,6 +136,31 @@ def test_a_service_prints_its_address_and_ends_cleanly(service_process: Serve, t
     assert written["bytes"] == len(answer.content)
     for secret in (token, secret_query, session.json()["csrf"], session.headers["set-cookie"].split(";")[0]):
         assert secret not in log
+
+
+def test_what_libraries_say_is_a_line_of_the_log() -> None:
+    program = """
+import logging, sys, threading, warnings
+from diptych.service.operations.logging import configure_logging
+configure_logging(sys.argv[1])
+warnings.warn("this is old")
+library = logging.getLogger("a.library")
+library.info("nobody needs to know")
+library.error("first\\n\\nthird")
+for end in (lambda: 1 / 0, sys.exit):
+    thread = threading.Thread(target=end, name="folding")
+    thread.start()
+    thread.join()
+"""
+    command = [sys.executable, "-c", program]
+    said = subprocess.run([*command, "json"], capture_output=True, text=True, check=True).stderr
+    old, told, ended = (json.loads(line) for line in said.splitlines())
+    assert "this is old" in old["message"]
+    assert (told["level"], told["message"]) == ("error", "first\n\nthird")
+    assert "folding" in ended["message"]
+    assert "ZeroDivisionError" in ended["exception"]
+    for_people = subprocess.run([*command, "text"], capture_output=True, text=True, check=True).stderr
+    assert [len(text.split("this is old")) for text in for_people.split("\n\n")] == [2, 1]
 
 
 def test_a_key_is_shown_to_a_person_and_to_no_log(own_scene_collection: Path) -> None:

@@ -8,10 +8,11 @@ import os
 import re
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -99,7 +100,7 @@ class JsonFormatter(logging.Formatter):
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": record.getMessage().rstrip(),
             "process": record.process,
             **getattr(record, "fields", {}),
         }
@@ -115,7 +116,7 @@ class TextFormatter(logging.Formatter):
         """Return the time, the level from warnings up, and the message or the request."""
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         fields = getattr(record, "fields", None)
-        text = record.getMessage() if fields is None else _REQUEST_LINE.format_map(fields)
+        text = record.getMessage().rstrip() if fields is None else _REQUEST_LINE.format_map(fields)
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{clock} {level}{text}{trace}"
@@ -124,17 +125,29 @@ class TextFormatter(logging.Formatter):
 LogFormat = Literal["text", "json"]
 
 
-def configure_logging(format: LogFormat, *, quiet: bool = False, stream: TextIO | None = None) -> None:
-    """Send the log of the service to stderr; ``quiet`` keeps warnings and errors."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def configure_logging(format: LogFormat, *, quiet: bool = False) -> None:
+    """Send the log of the service to stderr; ``quiet`` keeps warnings and errors.
+
+    So is what libraries warn of, and what ends a thread: Python would write it there in lines of its own.
+    """
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     level = logging.WARNING if quiet else logging.INFO
-    for name, least in (("diptych", level), ("uvicorn", logging.WARNING)):
+    for name, least in (("diptych", level), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(least)
         logger.propagate = False
     logging.getLogger("uvicorn.error").addFilter(_is_ours)
+    logging.captureWarnings(True)
+    threading.excepthook = _log_end_of_thread
+
+
+def _log_end_of_thread(what: threading.ExceptHookArgs) -> None:
+    if what.exc_value is not None and not isinstance(what.exc_value, SystemExit):
+        trace = what.exc_type, what.exc_value, what.exc_traceback
+        name = "" if what.thread is None else what.thread.name
+        logging.getLogger("diptych.service").error("a defect ended the thread %s", name, exc_info=trace)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
