@@ -67,7 +67,7 @@ _KEYS_AT_ONCE = 1000
 _ROWS_AT_ONCE = 1 << 14
 # Beyond this many, and this share of its rows, reading the whole table is faster than asking for rows.
 _MANY_KEYS = 4000
-_MANY_ROWS = 1 / 8
+_MANY_ROWS = 1 / 32
 _READ_ATTEMPTS = 3
 # Looking how worn the tables are takes longer than a commit.
 _COMMITS_BETWEEN_LOOKS = 4
