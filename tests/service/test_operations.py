@@ -21,7 +21,7 @@ from diptych.service.security.limits import ConcurrencyLimit
 Start = Callable[..., Any]
 
 
-def wait_until_ready(url: str, seconds: float = 20) -> httpx.Response:
+def wait_until_ready(url: str, seconds: float = 60) -> httpx.Response:
     deadline = time.monotonic() + seconds
     while True:
         answer = httpx.get(f"{url}/ready")
@@ -53,9 +53,16 @@ def test_a_collection_that_cannot_be_searched_is_named_until_it_can(
     for file in weights:
         file.write_bytes(b"")
     service = running_service()
-    answer = wait_until_ready(service.url, seconds=1)
+    deadline = time.monotonic() + 60
+    while (
+        not (answer := httpx.get(f"{service.url}/ready"))
+        .json()["collections"]["scenes"]
+        .startswith("cannot be searched")
+    ):
+        assert answer.json()["collections"]["scenes"] == "getting ready"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     assert answer.status_code == 503
-    assert answer.json()["collections"]["scenes"].startswith("cannot be searched")
     assert str(own_scene_collection) not in answer.text
     for file, content in weights.items():
         file.write_bytes(content)
