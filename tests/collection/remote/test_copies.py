@@ -16,6 +16,7 @@ from diptych.collection import Collection, Record, backup_collection, restore_co
 from diptych.collection.remote import place as places
 from diptych.collection.remote.bucket import Bucket
 from diptych.collection.search import folding
+from diptych.collection.storage.place import write_lock
 from diptych.errors import CollectionError, InvalidInputError, StorageConflictError, StorageError
 from kill_trials import ToyRetriever
 
@@ -153,7 +154,11 @@ def test_without_the_storage_searches_go_on_and_say_so(
             try:
                 until(lambda: second.storage_away_seconds is not None)
                 assert [answer.caption for answer in second.search("ball", 3, target="texts", hybrid=True)]
-                assert second.status().storage_away_seconds is not None
+                away = second.status().storage_away_seconds
+                assert away is not None
+                # Nor is it taken to be there where another process has the copy, which may be waiting for it.
+                with write_lock(second.folder.parent / "copy.lock", 60):
+                    until(lambda: (second.storage_away_seconds or 0.0) > away + 1.5)
                 with pytest.raises(StorageError, match="cannot be reached now"):
                     first.add([words(7)])
                 # One that has a copy opens; one that has none says what to look at.

@@ -219,14 +219,20 @@ class RemotePlace:
         was_told = False
         while not self._stopping.wait(FOLLOW_SECONDS):
             try:
-                with suppress(CollectionBusyError), self._locked(0.0):
-                    self._mirror.pull()
-                # Where another process has the lock, it is the one that follows.
+                self._look()
                 self._looked, was_told = time.monotonic(), False
             except Exception as problem:
                 if not was_told:
                     _log.warning("searches go on with what was copied before: %s", problem)
                 was_told = True
+
+    def _look(self) -> None:
+        """Fetch what has changed; where another process of this machine does, only ask whether the storage answers."""
+        try:
+            with self._locked(0.0):
+                self._mirror.pull()
+        except CollectionBusyError:
+            self.exists()
 
 
 def open_place(location: str | os.PathLike[str]) -> Place:
