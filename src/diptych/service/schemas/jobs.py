@@ -256,19 +256,27 @@ class JobDocument(Document):
     id: str
     """Its name in addresses."""
     kind: JobKind
+    """What it does."""
     parameters: dict[str, Any]
+    """What it was asked with."""
     state: JobState
     """Where it stands; interrupted means that the service ended before it did."""
     done: int
+    """How much is done, of `total`."""
     total: int
     """How much there is to do; 0 when that cannot be said."""
     message: str
+    """What it does, or did last, in words; empty before it begins."""
     error: str | None
+    """Why it failed, in one sentence; null unless it did."""
     result: dict[str, Any] | None
+    """What came out, by its kind; null until it has succeeded."""
     created: str
     """When it was asked for, ISO 8601."""
     started: str | None
+    """When it began, ISO 8601; null while it waits."""
     finished: str | None
+    """When it ended, in whichever way; null until then."""
 
 
 class JobList(Document):

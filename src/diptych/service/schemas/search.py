@@ -178,14 +178,18 @@ class SearchResponse(Document):
     query: str
     """The query as it was understood."""
     target: Target
+    """Whether pictures or texts were searched."""
     retriever: RetrieverSummary
+    """The search model that answered."""
     limit: int
     offset: int
+    """How many better answers were passed over, for earlier pages."""
     considered: int
     """How many pictures or texts the filter left."""
     exact: bool
     """Whether all of them were compared."""
     seconds: float
+    """How long the service took to find the answers."""
     no_good_match: bool
     """Whether even the best answer is unlikely: below the cut-off."""
     cutoff: float
