@@ -123,12 +123,13 @@ class DemoCollection:
         from diptych.cli.indexing import add_pictures
 
         records = self.make_records(stages)
-        with self._open_or_create(stages) as collection:
+        with self._open_or_create(stages, len(records)) as collection:
             add_pictures(collection, records, stages)
             yield collection
 
-    def _open_or_create(self, stages: Stages) -> Collection:
+    def _open_or_create(self, stages: Stages, n_pictures: int) -> Collection:
         from diptych.collection import Collection, migrate_collection
+        from diptych.retriever.eight_bits import in_precision
 
         retriever = self.make_retriever(stages)
         if is_collection(self.folder):
@@ -141,13 +142,16 @@ class DemoCollection:
             collection.close()
             shutil.rmtree(self.folder)
         check_folder(self.folder)
-        return Collection.create(self.folder, retriever, root=self.root)
+        return Collection.create(self.folder, in_precision(retriever, "auto", n_pictures), root=self.root)
 
 
 def _is_of(collection: Collection, retriever: Retriever) -> bool:
     """Say whether a collection is searched by this retriever, or by one that somebody has taught it since."""
+    from diptych.retriever.eight_bits import int8_retriever
+
     active = collection.retrievers()[0]
-    return active.name != retriever.name or active.fingerprint == retriever.fingerprint
+    own = (retriever.fingerprint, int8_retriever(retriever).fingerprint)
+    return active.name != retriever.name or active.fingerprint in own
 
 
 _EXAMPLES = {
