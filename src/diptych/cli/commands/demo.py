@@ -142,7 +142,9 @@ class DemoCollection:
             collection.close()
             shutil.rmtree(self.folder)
         check_folder(self.folder)
-        return Collection.create(self.folder, in_precision(retriever, "auto", n_pictures), root=self.root)
+        with stages.run("precision", "preparing its networks"):
+            retriever = in_precision(retriever, "auto", n_pictures)
+        return Collection.create(self.folder, retriever, root=self.root)
 
 
 def _is_of(collection: Collection, retriever: Retriever) -> bool:
