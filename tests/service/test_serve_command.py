@@ -144,7 +144,7 @@ import logging, sys, threading, warnings
 from diptych.service.operations.logging import configure_logging
 configure_logging(sys.argv[1])
 warnings.warn("this is old")
-library = logging.getLogger("a.library")
+library = logging.getLogger("another_package")
 library.info("nobody needs to know")
 library.error("first\\n\\nthird")
 for end in (lambda: 1 / 0, sys.exit):
