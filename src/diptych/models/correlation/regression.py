@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-import scipy
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import (
@@ -17,6 +16,7 @@ from diptych.models.base import (
     check_components,
     check_number,
 )
+from diptych.models.correlation._deflation import deflate
 from diptych.models.linear import centre, fix_signs, project, relative_ridge, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
 from diptych.space import Space
@@ -116,10 +116,6 @@ class LinearRegression(MomentModel):
         return as_text if self.target == "texts" else as_image
 
 
-# A component whose image scores carry less than this share of the variance is rounding.
-_LEAST_SHARE = 1e-12
-
-
 class PLS(MomentModel, LinearProjectionModel):
     """Partial least squares: one direction of largest covariance after another, each explained away before the next.
 
@@ -187,41 +183,3 @@ class PLS(MomentModel, LinearProjectionModel):
         # Texts that lie in a subspace have loadings there: what stands out of it is rounding.
         noise = singular_noise(max(sums.cross.shape), sums.precision, sums.offset)
         self.text_projection_ = np.linalg.pinv(loadings, noise).T if self.text_points == "least_squares" else loadings
-
-
-def deflate(image: FloatArray, cross: FloatArray, n_components: int, precision: float) -> tuple[FloatArray, FloatArray]:
-    """Return image weights for undeflated data and text loadings, from AᵀA and AᵀB alone."""
-    moment, covariance = image.copy(), cross.copy()
-    carry = np.eye(len(image))
-    least_variance = max(_LEAST_SHARE, precision**2) * float(np.trace(image))
-    least_covariance = max(1e-10, 8 * precision) * float(np.linalg.norm(cross))
-    weights, loadings = [], []
-    for _ in range(n_components):
-        direction, strength = _leading_right(covariance)
-        weight = carry @ (covariance @ direction)
-        length = float(np.linalg.norm(weight))
-        if strength <= least_covariance or length == 0:
-            break
-        weight /= length
-        spread = moment @ weight
-        variance = float(weight @ spread)
-        if variance <= least_variance:
-            break
-        loading, text_loading = spread / variance, covariance.T @ weight / variance
-        covariance -= variance * np.outer(loading, text_loading)
-        moment -= variance * np.outer(loading, loading)
-        carry -= np.outer(weight, loading)
-        weights.append(weight)
-        loadings.append(text_loading)
-    return np.stack(weights, axis=1), np.stack(loadings, axis=1)
-
-
-def _leading_right(matrix: FloatArray) -> tuple[FloatArray, float]:
-    """Return the leading right singular vector and its singular value."""
-    tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
-    size = tall.shape[1]
-    squares, vectors = scipy.linalg.eigh(tall.T @ tall, subset_by_index=[size - 1, size - 1])
-    vector, strength = vectors[:, 0], float(np.sqrt(max(squares[0], 0.0)))
-    if tall is matrix:
-        return vector, strength
-    return (matrix.T @ vector / strength if strength > 0 else np.zeros(matrix.shape[1])), strength
