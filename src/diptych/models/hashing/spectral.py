@@ -99,6 +99,8 @@ class CVH(MomentModel, LinearHashingModel):
 _WHOLE = 512
 # Of a block of distances, which stays in cache while its nearest are chosen.
 _BLOCK_BYTES = 2 * 2**20
+# Directions kept between restarts for each that is wanted: a fifth fewer products than with the two of ARPACK.
+_ROOM, _LEAST_ROOM = 4, 20
 _TOLERANCE, _NOISE, _LEAST_WEIGHT = 1e-8, 1e-5, 1e-3
 
 
@@ -143,8 +145,9 @@ class MediaAgreement:
                 (n_pairs, n_pairs), matvec=self._without_constant, dtype=np.float64
             )
             start = np.random.default_rng(seed).normal(size=n_pairs)
+            room = min(n_pairs, max(_LEAST_ROOM, _ROOM * count))
             values, vectors = scipy.sparse.linalg.eigsh(
-                operator, count, which="LA", v0=start - start.mean(), tol=_TOLERANCE
+                operator, count, which="LA", v0=start - start.mean(), ncv=room, tol=_TOLERANCE
             )
         order = np.argsort(values)[::-1]
         return values[order], vectors[:, order]
