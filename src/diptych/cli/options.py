@@ -242,7 +242,7 @@ DeviceOption = Annotated[
     typer.Option(
         envvar="DIPTYCH_DEVICE",
         callback=_set_device,
-        help="Where networks run: auto takes an NVIDIA card where ONNX Runtime can use it.",
+        help="Where networks and large fits run: auto takes an NVIDIA card where it can be used.",
     ),
 ]
 SchedulerOption = Annotated[

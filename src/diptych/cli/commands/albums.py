@@ -22,7 +22,16 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, ExportFormat, JsonOption, NoRemarksOption, SearchMode, Target
+from diptych.cli.options import (
+    CollectionOption,
+    Device,
+    DeviceOption,
+    ExportFormat,
+    JsonOption,
+    NoRemarksOption,
+    SearchMode,
+    Target,
+)
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
@@ -70,6 +79,7 @@ def add_to_album(
     filter: FilterOption = None,
     search: Annotated[str | None, typer.Option("--search", help="The answers to a query.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    device: DeviceOption = Device.AUTO,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,6 +177,7 @@ def save_search(
 def run_search(
     name: NameArgument,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    device: DeviceOption = Device.AUTO,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
     quiet: NoRemarksOption = False,

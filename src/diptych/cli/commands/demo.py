@@ -17,7 +17,7 @@ import typer
 from diptych.cli.console.output import check_folder, print_json, results, writing
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import AnswerFormat, DemoData, QuietOption
+from diptych.cli.options import AnswerFormat, DemoData, Device, DeviceOption, QuietOption
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def demo(
     ] = False,
     page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
     terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
+    device: DeviceOption = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON, and serve no page.")] = False,
     quiet: QuietOption = False,
 ) -> None:

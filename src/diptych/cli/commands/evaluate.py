@@ -14,6 +14,8 @@ from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import (
     DatasetOption,
+    Device,
+    DeviceOption,
     JsonOption,
     MethodOption,
     ParameterOption,
@@ -92,6 +94,7 @@ def evaluate(
     save: Annotated[
         Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
     ] = None,
+    device: DeviceOption = Device.AUTO,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -282,6 +282,7 @@ def regions(
         str | None, typer.Option(help="The search model that looks at them, by its name in the collection.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Delete the regions again.")] = False,
+    device: DeviceOption = Device.AUTO,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -14,6 +14,8 @@ from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
+    Device,
+    DeviceOption,
     Durability,
     DurabilityOption,
     JsonOption,
@@ -41,6 +43,7 @@ def add(
         bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
     ] = False,
     durability: DurabilityOption = Durability.POWER,
+    device: DeviceOption = Device.AUTO,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -25,7 +25,7 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import JsonOption, QuietOption, complete_retriever
+from diptych.cli.options import Device, DeviceOption, JsonOption, QuietOption, complete_retriever
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -284,6 +284,7 @@ def rehearse(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with the pictures won and lost.")
     ] = None,
+    device: DeviceOption = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:

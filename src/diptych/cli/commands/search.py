@@ -17,6 +17,8 @@ from diptych.cli.console.paths import find_collection, open_collection, say_whic
 from diptych.cli.options import (
     AnswerFormat,
     CollectionOption,
+    Device,
+    DeviceOption,
     JsonOption,
     NoRemarksOption,
     RerankBy,
@@ -85,6 +87,7 @@ def search(
     local: Annotated[
         bool, typer.Option("--local", help="Search in this process even where `diptych serve` has the collection open.")
     ] = False,
+    device: DeviceOption = Device.AUTO,
     quiet: NoRemarksOption = False,
 ) -> None:
     """Search a collection with words, with a picture, or with both.
