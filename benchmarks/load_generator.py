@@ -35,6 +35,8 @@ class Client(threading.Thread):
         self._is_clicking = options.clicks
         self._writes, self._uploads = options.writes, options.uploads
         self._number = number
+        # What an earlier run wrote is in the cache of features, and would not be encoded.
+        self._run = f"begun at {time.time():.0f}"
         self._written = 0
         # What is in the collection on this client's account: by id, the labels that were acknowledged.
         self.own: dict[str, list[str]] = {}
@@ -81,7 +83,7 @@ class Client(threading.Thread):
         kind = "add" if not self.own else self._random.choice(kinds[len(self.own) // _MOST_OWN :])
         item = self._random.choice(list(self.own)) if kind != "add" else ""
         self._written += 1
-        name = f"{self._written} of client {self._number}"
+        name = f"{self._written} of client {self._number}, {self._run}"
         with self._timed(kind) as status:
             if kind == "add":
                 status[0], body = self._post(f"{self._base}/items", {"captions": [f"note {name}"]})

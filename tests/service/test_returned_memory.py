@@ -11,7 +11,7 @@ import pytest
 # Blocks too large for Python's own heap and too small for pages of their own; the last one holds the top of the heap.
 _MEMORY = """
 import threading, time
-from diptych.service.operations import workers
+from diptych.service.operations import memory
 
 def anonymous():
     lines = open("/proc/self/status").read().splitlines()
@@ -24,8 +24,8 @@ full = anonymous()
 del blocks
 time.sleep(0.5)
 assert anonymous() > full - 20_000, "the system had it back before"
-workers._RETURN_SECONDS = 0.1
-threading.Thread(target=workers._return_memory, daemon=True).start()
+memory._RETURN_SECONDS = 0.1
+threading.Thread(target=memory.return_memory, daemon=True).start()
 until = time.monotonic() + 30
 while anonymous() > full - 80_000 and time.monotonic() < until:
     time.sleep(0.1)
@@ -35,7 +35,7 @@ print(full - anonymous())
 
 # Once larger blocks have been freed, glibc takes a megabyte from the heap, where smaller ones keep it in its place.
 _LARGE = """
-workers._keep_heaps_small()
+memory.keep_heaps_small()
 before = bytes(20 << 20)
 del before
 blocks, small = [], []
@@ -45,6 +45,21 @@ for _ in range(100):
 full = anonymous()
 del blocks
 print(full - anonymous())
+"""
+_WEIGHTS = """
+turns = threading.Semaphore(0)
+memory.let_go_of_weights = turns.release
+memory._RETURN_SECONDS = 0.01
+threading.Thread(target=memory.return_memory, daemon=True).start()
+print(all(turns.acquire(timeout=30) for _ in range(3)))
+"""
+# As the service is started: nothing has imported PyArrow before.
+_POOL = """
+import sys
+assert "pyarrow" not in sys.modules
+memory.keep_heaps_small()
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name)
 """
 
 
@@ -61,7 +76,25 @@ def test_large_blocks_are_returned_at_once() -> None:
     assert _returned(_LARGE) > 90_000
 
 
+def test_weights_are_let_go_of_again_and_again() -> None:
+    assert _said(_WEIGHTS) == "True"
+
+
+@pytest.mark.parametrize(("chosen", "taken"), [(None, "system"), ("mimalloc", "mimalloc")])
+def test_tables_take_from_the_heaps_that_are_given_back(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, taken: str
+) -> None:
+    """PyArrow's own heaps keep what was freed; whoever has set its variable has it that way."""
+    variable = "ARROW_DEFAULT_MEMORY_POOL"
+    monkeypatch.delenv(variable, raising=False) if chosen is None else monkeypatch.setenv(variable, chosen)
+    assert _said(_POOL) == taken
+
+
 def _returned(program: str) -> int:
     """Return the kilobytes that a program says went back."""
+    return int(_said(program))
+
+
+def _said(program: str) -> str:
     done = subprocess.run([sys.executable, "-c", _MEMORY + program], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return done.stdout.strip()

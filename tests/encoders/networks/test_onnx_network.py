@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,38 @@ def test_too_little_memory_is_one_clear_error(tmp_path: Path) -> None:
     assert "\n" not in str(raised.value)
     with pytest.raises(ModelFileError, match="a network cannot be run"):
         network.run("filled", {"shape": np.array([-3])})
+
+
+def test_no_more_runs_go_on_at_once_than_there_are_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime keeps the memory of as many runs as ever went on at once."""
+    monkeypatch.setattr(onnx_network, "available_processors", lambda: 2)
+    network = filling_network(tmp_path / "network.onnx")
+    session, running, finish, most = network._session, [0], threading.Event(), [0]
+
+    class Slow:
+        def run(self, outputs: list[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            finish.wait(30)
+            running[0] -= 1
+            return session.run(outputs, inputs)
+
+    monkeypatch.setattr(network, "_session", Slow())
+    sizes: list[int] = []
+    ask = lambda size: sizes.append(network.run("filled", {"shape": np.array([size])}).size)  # noqa: E731
+    threads = [threading.Thread(target=ask, args=(size,)) for size in range(6)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 30
+    while running[0] < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    # The others have begun, too, and would be there by now.
+    time.sleep(0.2)
+    finish.set()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 2
+    assert sorted(sizes) == list(range(6))
 
 
 def test_a_new_network_takes_the_place_of_what_was_written_for_it_before(

@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
+from diptych.encoders.networks.mapped_weights import MappedSession
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, ModelFileError, NoMemoryError
@@ -98,7 +100,10 @@ _TELLS_PROCESSORS = ("vendor_id", "cpu family", "model", "flags", "CPU implement
 
 
 class Network:
-    """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it at once.
+    """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it.
+
+    As many runs as there are processors go on at once, and others wait: more would take no less time together, and the
+    runtime keeps the memory of as many as ever ran at once.
 
     ``kept`` are the arrays that were kept with the network, read from the disk as they are needed.
     """
@@ -115,13 +120,19 @@ class Network:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # Errors are raised, and need not be printed as well.
         options.log_severity_level = 4
+        self._turns = threading.BoundedSemaphore(available_processors())
+        weights = file.with_name(_PREPARED_WEIGHTS if is_prepared else WEIGHTS_FILE)
         try:
-            self._session = onnxruntime.InferenceSession(str(file), options, providers=execution_providers())
+            self._mapped = MappedSession(
+                weights,
+                lambda: onnxruntime.InferenceSession(str(file), options, providers=execution_providers()),
+            )
         except DiptychError:
             raise
         except Exception as error:
             # The runtime raises types of its own, without a common base, for a file that it cannot use.
             raise _clear_error(error, f"{file} cannot be run by ONNX Runtime", "copy the file again") from error
+        self._session = self._mapped.session
 
     @classmethod
     def written_once(
@@ -197,10 +208,12 @@ class Network:
         names = list(self.outputs)
         return dict(zip(names, self._tried(self._session.run, names, inputs), strict=True))
 
-    @staticmethod
-    def _tried(run: Callable[[list[str], dict[str, Any]], list[Any]], outputs: list[str], inputs: Any) -> list[Any]:
+    def _tried(
+        self, run: Callable[[list[str], dict[str, Any]], list[Any]], outputs: list[str], inputs: Any
+    ) -> list[Any]:
         try:
-            return run(outputs, dict(inputs))
+            with self._turns:
+                return run(outputs, dict(inputs))
         except Exception as error:
             raise _clear_error(error, "a network cannot be run by ONNX Runtime", "copy its file again") from error
 
