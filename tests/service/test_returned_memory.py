@@ -48,7 +48,7 @@ print(full - anonymous())
 """
 _WEIGHTS = """
 turns = threading.Semaphore(0)
-memory.let_go_of_weights = turns.release
+memory.let_go_of_tables = turns.release
 memory._RETURN_SECONDS = 0.01
 threading.Thread(target=memory.return_memory, daemon=True).start()
 print(all(turns.acquire(timeout=30) for _ in range(3)))
@@ -76,7 +76,7 @@ def test_large_blocks_are_returned_at_once() -> None:
     assert _returned(_LARGE) > 90_000
 
 
-def test_weights_are_let_go_of_again_and_again() -> None:
+def test_tables_of_words_are_let_go_of_again_and_again() -> None:
     assert _said(_WEIGHTS) == "True"
 
 

@@ -1,4 +1,4 @@
-"""Pages of weights are let go of and come back as they were; what a session wrote is never lost."""
+"""Tables of words are let go of and come back as they were; what a session wrote is never lost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.encoders.networks import onnx_network
-from diptych.encoders.networks.mapped_weights import MappedSession, let_go_of_weights, unwritten
+from diptych.encoders.networks import mapped_weights, onnx_network
+from diptych.encoders.networks.mapped_weights import MappedSession, let_go_of_tables, unwritten
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
 
@@ -41,6 +41,11 @@ def resident(file: Path) -> int:
     return total
 
 
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped_weights, "_TABLE_BYTES", 1 << 20)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "weights.bin"
@@ -49,7 +54,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @ON_LINUX
-def test_a_network_answers_the_same_without_its_weights_in_memory(
+def test_a_network_answers_the_same_when_its_table_was_let_go_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -63,20 +68,28 @@ def test_a_network_answers_the_same_without_its_weights_in_memory(
     asked = {"rows": np.arange(0, len(_TABLE), 7)}
     before = network.run("found", asked)
     assert resident(weights) > 4000
-    let_go_of_weights()
+    let_go_of_tables()
     assert resident(weights) == 0
     np.testing.assert_array_equal(network.run("found", asked), before)
     assert resident(weights) > 4000
-    let_go_of_weights()
+    let_go_of_tables()
     assert resident(weights) == 0
 
 
 @ON_LINUX
 def test_what_was_written_when_it_was_opened_is_kept(file: Path) -> None:
     mapped = MappedSession(file, lambda: Mapping(file, written=5000))
-    let_go_of_weights()
+    let_go_of_tables()
     assert mapped.session.bytes[5000] == 7
     assert bytes(mapped.session.bytes) == mapped.session.read
+
+
+@ON_LINUX
+def test_matrices_stay(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped_weights, "_TABLE_BYTES", (1 << 20) + 1)
+    mapped = MappedSession(file, lambda: Mapping(file))
+    let_go_of_tables()
+    assert resident(file) == len(mapped.session.read) >> 10
 
 
 @ON_LINUX
@@ -84,7 +97,7 @@ def test_what_others_have_mapped_of_the_file_stays(file: Path) -> None:
     """A session's places are those that came with it: others may go away, and theirs be anybody's afterwards."""
     other = Mapping(file)
     mapped = MappedSession(file, lambda: Mapping(file))
-    let_go_of_weights()
+    let_go_of_tables()
     assert resident(file) == len(other.read) >> 10
     assert bytes(mapped.session.bytes) == mapped.session.read
 
@@ -94,12 +107,12 @@ def test_a_session_that_is_gone_has_no_places(file: Path, monkeypatch: pytest.Mo
     mapped = MappedSession(file, lambda: Mapping(file))
     monkeypatch.setattr(MappedSession, "let_go", lambda session: asked.append(session.file))
     asked: list[Path] = []
-    let_go_of_weights()
+    let_go_of_tables()
     assert file.resolve() in asked
     del mapped
     gc.collect()
     asked.clear()
-    let_go_of_weights()
+    let_go_of_tables()
     assert file.resolve() not in asked
 
 

@@ -1,8 +1,9 @@
-"""Sessions of networks whose weights are mapped from a file, and letting go of what is mapped.
+"""Sessions of networks whose weights are mapped from a file, and letting go of their tables of words.
 
 A table with a row for every word is mapped page by page as words are met, with fifteen pages around each one, and
 would stay in the memory of a process until it ends. What is let go of stays in the system's cache of files: it is
 mapped again when it is needed, without being read again, and the system may take it for something else before.
+Matrices, which are smaller, are read whole in every run and stay.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from weakref import WeakSet
 _MAPS, _DETAILED_MAPS = Path("/proc/self/maps"), Path("/proc/self/smaps")
 # What madvise of Linux calls it.
 _DONT_NEED = 4
+_TABLE_BYTES = 16 << 20
 
 # Addresses from a first one on, up to one that is none of them any more.
 Places = list[tuple[int, int]]
 
 
 class MappedSession:
-    """A session that ``open`` makes, with the places at which it has mapped its weights from ``file``."""
+    """A session that ``open`` makes, with the places at which it has mapped tables of words from ``file``."""
 
     def __init__(self, file: Path, open: Callable[[], Any]) -> None:
         self.file = file.resolve()
@@ -32,13 +34,14 @@ class MappedSession:
         with _opening.setdefault(self.file, threading.Lock()):
             before = _mapped(self.file)
             self.session = open()
-            self._places = without(_mapped(self.file), before)
+            new = without(_mapped(self.file), before)
+        self._places = [(start, end) for start, end in new if end - start >= _TABLE_BYTES]
         self._is_checked = False
         _sessions.add(self)
 
     def let_go(self) -> None:
-        """Let go of its weights, but for those that it wrote to when it was opened: these are in no file."""
-        if not self._is_checked:
+        """Let go of its tables, but for those that it wrote to when it was opened: these are in no file."""
+        if self._places and not self._is_checked:
             # Only once: the system takes long to tell. A session that runs reads its weights, perhaps in many threads.
             self._places = common(self._places, unwritten(_lines(_DETAILED_MAPS), str(self.file)))
             self._is_checked = True
@@ -52,8 +55,8 @@ _opening: dict[Path, threading.Lock] = {}
 _sessions: WeakSet[MappedSession] = WeakSet()
 
 
-def let_go_of_weights() -> None:
-    """Let go of the weights of all sessions, while they may run; nothing happens where the system cannot."""
+def let_go_of_tables() -> None:
+    """Let go of the tables of words of all sessions, which may run; nothing happens where the system cannot."""
     # Each is held meanwhile: the places of one that is gone may be anybody's.
     for session in list(_sessions):
         with suppress(AttributeError, TypeError):

@@ -7,7 +7,7 @@ import os
 import time
 from contextlib import suppress
 
-from diptych.encoders.networks.mapped_weights import let_go_of_weights
+from diptych.encoders.networks.mapped_weights import let_go_of_tables
 from diptych.service.security.limits import usable_cores
 
 # What mallopt of glibc calls the greatest number of heaps, from which size on a block has pages of its own, and how
@@ -37,10 +37,10 @@ def keep_heaps_small() -> None:
 def return_memory() -> None:
     """Give the system what lies free in the heaps, again and again: glibc keeps as much as was ever in use at once.
 
-    Pages of weights are let go of, too, or a service would have those of every word that was ever asked for.
+    Networks' tables of words are let go of, too, or a service would have the pages of every word that it ever met.
     """
     while True:
         time.sleep(_RETURN_SECONDS)
-        let_go_of_weights()
+        let_go_of_tables()
         with suppress(OSError, AttributeError, TypeError):
             ctypes.CDLL(None).malloc_trim(0)
