@@ -237,6 +237,8 @@ def add_pictures(
 
     What encodes them is told first, unless other machines do.
     """
+    if not elsewhere:
+        _measure_plans(collection, len(records), stages)
     try:
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
 
@@ -250,6 +252,24 @@ def add_pictures(
         remember(Path(collection.name))
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
+
+
+# Trying how networks run fastest takes some seconds, and this many pictures a minute or more.
+_WORTH_A_PLAN = 2000
+
+
+def _measure_plans(collection: Collection, n_pictures: int, stages: Stages) -> None:
+    if n_pictures - collection.status().pictures < _WORTH_A_PLAN:
+        return
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+
+    encoder = getattr(collection.retriever, "image_encoder_", None)
+    networks = [each for each in (encoder.sources if encoder else ()) if isinstance(each, ConvolutionalEncoder)]
+    lacking = [network for network in networks if network.lacks_plan]
+    if lacking:
+        with stages.run("plan", "trying how this machine encodes fastest"):
+            for network in lacking:
+                network.measure_plan()
 
 
 def _tell_what_encodes(collection: Collection, stages: Stages) -> None:

@@ -21,6 +21,7 @@ from diptych.data.folders import cache_folder
 from diptych.encoders.concatenated import Concatenated
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.efficientnet_lite import EfficientNetLite
+from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS
 from diptych.encoders.networks.onnx_network import Network, idle_card_note, uses_card
 from diptych.errors import InvalidInputError, counted
 from diptych.estimators import clone
@@ -32,8 +33,6 @@ FEWEST_TIMES_FASTER = 1.3
 # Processors without instructions for bytes may cut off sums of products, which shows.
 _LEAST_COSINE = 0.98
 _ROUNDS = 4
-_PHOTOGRAPHS = Path(__file__).parents[1] / "data" / "photographs"
-_TRIAL_PHOTOGRAPHS = ("astronaut.jpg", "cat.jpg", "coffee.jpg")
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def _read_trials(file: Path) -> dict[str, Int8Trial]:
 
 
 def _try(plain: EfficientNetLite, rounded: EfficientNetLite) -> Int8Trial:
-    squares = [plain.prepare(_PHOTOGRAPHS / name)[None] for name in _TRIAL_PHOTOGRAPHS]
+    squares = [plain.prepare(file)[None] for file in TRIAL_PHOTOGRAPHS]
     networks = [encoder.open_network(1) for encoder in (plain, rounded)]
     # In turns, and the best of each: a machine that is busy for a moment slows down one of them.
     rounds = [[_timed(network, squares) for network in networks] for _ in range(_ROUNDS)]

@@ -120,11 +120,11 @@ def test_a_network_is_kept_as_the_processor_has_it_and_answers_the_same(
         return sorted((tmp_path / "diptych" / "networks").glob(f"*/{name}"))
 
     with monkeypatch.context() as unknown:
-        unknown.setattr(onnx_network, "_processor", lambda: "")
+        unknown.setattr(onnx_network, "processor_kind", lambda: "")
         plain = answer()
     assert len(files("network.onnx")) == 1
     assert not files("prepared.onnx")
-    monkeypatch.setattr(onnx_network, "_processor", lambda: "this one")
+    monkeypatch.setattr(onnx_network, "processor_kind", lambda: "this one")
     assert answer() == plain
     (prepared,) = files("prepared.onnx")
     # A plain one stays for those whom it serves: a graphics card, for example.
@@ -145,6 +145,6 @@ def test_large_networks_are_kept_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_processors_are_told_apart_where_the_system_tells_of_them() -> None:
-    said = onnx_network._processor()
+    said = onnx_network.processor_kind()
     assert bool(said) == Path("/proc/cpuinfo").is_file()
     assert "processor" not in {line.partition(":")[0].strip() for line in said.splitlines()}

@@ -17,6 +17,7 @@ from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.card_squares import LaidDownPictures, UncutGraph, resizing
+from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS, EncodingPlan, known_plan, measure_plan
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, batch_for_card, uses_card
@@ -209,8 +210,25 @@ class ConvolutionalEncoder(ImageEncoder):
 
     @property
     def pictures_at_once(self) -> int:
-        """Pictures of a batch."""
-        return batch_for_card(self.batch_size)
+        """Pictures of a batch: more on a card, and where a measured plan keeps all cores busy with more."""
+        plan = None if uses_card() else self._measured_plan
+        return batch_for_card(self.batch_size) if plan is None else max(self.batch_size, plan.pictures_at_once)
+
+    @property
+    def _measured_plan(self) -> EncodingPlan | None:
+        # Who names a number of threads has chosen.
+        return known_plan(self.network_name, self.threads) if self.n_threads is None else None
+
+    @property
+    def lacks_plan(self) -> bool:
+        """Whether `measure_plan` would find something out; a card needs no plan."""
+        return self.n_threads is None and not uses_card() and self._measured_plan is None
+
+    def measure_plan(self) -> None:
+        """Find out how this machine encodes many pictures soonest, for this and later runs."""
+        squares = [self.prepare(file) for file in TRIAL_PHOTOGRAPHS]
+        usual = EncodingPlan.usual(self.threads, self.batch_size)
+        measure_plan(self.network_name, self.threads, usual, squares, self._run)
 
     @property
     def graph_type(self) -> type[ConvolutionGraph]:
@@ -251,13 +269,19 @@ class ConvolutionalEncoder(ImageEncoder):
         """Return the pooled features of prepared squares."""
         if self.cuts_on_card:
             return self._cut_on_card(prepared)
-        if len(prepared) < self.threads or uses_card():
+        if uses_card():
             return self._features(self.open_network(), np.stack(prepared))
-        # Threads that run the network each for a picture of their own do not wait for each other after every layer, and
-        # what one picture needs stays in the caches of a core.
-        network = self.open_network(1)
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.concatenate(list(pool.map(lambda square: self._features(network, square[None]), prepared)))
+        plan = self._measured_plan
+        if plan is None or len(prepared) < plan.n_runs:
+            plan = EncodingPlan.usual(self.threads, len(prepared))
+        return self._run(plan, prepared)
+
+    def _run(self, plan: EncodingPlan, prepared: Sequence[AnyArray]) -> FloatArray:
+        network, parts = self.open_network(plan.threads_each), plan.parts(prepared)
+        if plan.n_runs == 1:
+            return np.concatenate([self._features(network, part) for part in parts])
+        with ThreadPoolExecutor(plan.n_runs) as pool:
+            return np.concatenate(list(pool.map(lambda part: self._features(network, part), parts)))
 
     def _features(self, network: Network, pixels: NDArray[np.uint8]) -> FloatArray:
         features = network.run("features", {"pixels": pixels})

@@ -157,7 +157,7 @@ class Network:
             with builder(folder) as graph:
                 describe(graph)
 
-        processor = "" if uses_card() else _processor()
+        processor = "" if uses_card() else processor_kind()
         target = cache_folder() / "networks" / _key(_FORMAT, name, processor)
         if _is_whole(target):
             return cls._opened(target, n_threads)
@@ -233,8 +233,13 @@ def _runtime() -> Any:
     return onnxruntime
 
 
+def runtime_version() -> str:
+    """Return the version of ONNX Runtime."""
+    return str(_runtime().__version__)
+
+
 @lru_cache(maxsize=1)
-def _processor() -> str:
+def processor_kind() -> str:
     """Return what tells this kind of processor from others, nothing where the system does not say."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
