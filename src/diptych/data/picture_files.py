@@ -164,9 +164,11 @@ def split_moment(path: str | os.PathLike[str]) -> tuple[Path, float | None]:
     >>> split_moment("clip.mp4#t=12.500"), split_moment("a.jpg")
     ((PosixPath('clip.mp4'), 12.5), (PosixPath('a.jpg'), None))
     """
-    found = _MOMENT.fullmatch(os.fspath(path))
+    name = os.fspath(path)
+    # Thousands of files come this way, and few are moments.
+    found = _MOMENT.fullmatch(name) if "#" in name else None
     if found is None or not is_video(found["video"]):
-        return Path(path), None
+        return path if isinstance(path, Path) else Path(path), None
     return Path(found["video"]), float(found["seconds"])
 
 

@@ -231,7 +231,7 @@ class Describing:
         return [
             # What people wrote into the file is nearer to the truth than the nearest town.
             replace(one, said=kept_facts({**names.get(id(one), {}), **one.said}, self._choice))
-            if isinstance(one, FileFacts)
+            if isinstance(one, FileFacts) and (self._choice != "all" or id(one) in names)
             else one
             for one in read
         ]

@@ -167,13 +167,14 @@ class Sidecars:
     """The XMP files beside pictures, by one look at each folder: ``photo.xmp`` and, before it, ``photo.jpg.xmp``."""
 
     def __init__(self) -> None:
-        self._folders: dict[Path, dict[str, tuple[Path, str]]] = {}
+        self._folders: dict[str, dict[str, tuple[Path, str]]] = {}
 
     def of(self, picture: Path) -> Iterator[tuple[Path, str]]:
         """Yield the sidecars of a picture, the most particular last, each with a text that changes when it does."""
-        beside = self._folders.get(picture.parent)
+        folder = os.path.dirname(picture)
+        beside = self._folders.get(folder)
         if beside is None:
-            beside = self._folders[picture.parent] = _sidecars_in(picture.parent)
+            beside = self._folders[folder] = _sidecars_in(picture.parent)
         for name in (picture.stem, picture.name) if beside else ():
             if (found := beside.get(f"{name}.xmp".casefold())) is not None:
                 yield found

@@ -6,7 +6,6 @@ import operator
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from diptych.arrays import FloatArray
 from diptych.encoders.image.reading_once import Square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
-from diptych.encoders.networks.onnx_network import Network
 
 # Pillow's cubic spline, and the bits to which it rounds what each pixel counts for.
 _SPLINE, _REACH, _FRACTION_BITS = -0.5, 2.0, 22
@@ -43,27 +41,26 @@ class UncutGraph(ConvolutionGraph):
         return self.node("Clip", rounded, self.constant(np.float32(0)), self.constant(np.float32(255)))
 
 
-class LaidDownPictures(threading.local):
-    """Pictures of one size as the input of networks: those of the last call, which the next network is given again.
+class StackedPictures(threading.local):
+    """Pictures of one size as one array: those of the last call, which the next network is given again.
 
-    They are laid down once for all networks of a thread, and the room in which they are put together is used again.
+    They are put together once for all networks of a thread, and the room for it is used again. They go to the card with
+    each network: other threads run on meanwhile, whereas laying them down there once would halt all of them.
     """
 
     def __init__(self) -> None:
         self._pictures: Sequence[NDArray[np.uint8]] = ()
-        self._laid_down: Any = None
         self._room = np.empty((0, 0, 0, 3), dtype=np.uint8)
 
-    def of(self, pictures: Sequence[NDArray[np.uint8]], network: Network) -> Any:
-        """Return pictures for :meth:`Network.run_laid_down`; they stay the same until the next call with others."""
+    def of(self, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        """Return pictures together; they stay the same until the next call with others."""
         if len(pictures) != len(self._pictures) or not all(map(operator.is_, pictures, self._pictures)):
             size = pictures[0].shape
             if len(self._room) < len(pictures) or self._room.shape[1:] != size:
                 self._room = np.empty((len(pictures), *size), dtype=np.uint8)
-            together = self._room[: len(pictures)]
-            np.stack(pictures, out=together)
-            self._laid_down, self._pictures = network.laid_down(together), pictures
-        return self._laid_down
+            np.stack(pictures, out=self._room[: len(pictures)])
+            self._pictures = pictures
+        return self._room[: len(pictures)]
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
-from diptych.encoders.image.card_squares import LaidDownPictures, UncutGraph, resizing
+from diptych.encoders.image.card_squares import StackedPictures, UncutGraph, resizing
 from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS, EncodingPlan, known_plan, measure_plan
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Two threads that begin together need one network.
 _opening = threading.Lock()
-_on_card = LaidDownPictures()
+_stacked = StackedPictures()
 
 
 class ImageEncoder(Encoder):
@@ -121,7 +121,7 @@ class ImageEncoder(Encoder):
     def _stream(self, items: Sequence[Picture]) -> Iterator[EncodedBatch]:
         pool = ThreadPoolExecutor(self.threads)
         at_once = self.pictures_at_once
-        pending: deque[list[tuple[int, Future[AnyArray]]]] = deque()
+        pending: deque[list[tuple[int, AnyArray | Future[AnyArray]]]] = deque()
         try:
             for start in range(0, len(items), at_once):
                 rows = range(start, min(len(items), start + at_once))
@@ -133,21 +133,17 @@ class ImageEncoder(Encoder):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> Future[AnyArray]:
+    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> AnyArray | Future[AnyArray]:
         held = self.held(items[row]) if is_listed(items) else None
-        if held is None:
-            # A thread fetches its item itself, so that a lazy sequence is never made here.
-            return pool.submit(lambda: self.prepare(items[row]))
-        done = Future[AnyArray]()
-        done.set_result(held)
-        return done
+        # A thread fetches its item itself, so that a lazy sequence is never made here.
+        return pool.submit(lambda: self.prepare(items[row])) if held is None else held
 
-    def _encoded(self, batch: list[tuple[int, Future[AnyArray]]]) -> EncodedBatch:
+    def _encoded(self, batch: list[tuple[int, AnyArray | Future[AnyArray]]]) -> EncodedBatch:
         prepared: dict[int, AnyArray] = {}
         failures: dict[int, str] = {}
-        for row, future in batch:
+        for row, begun in batch:
             try:
-                prepared[row] = future.result()
+                prepared[row] = begun.result() if isinstance(begun, Future) else begun
             except InvalidInputError as error:
                 failures[row] = str(error)
         features = self.encode_prepared(list(prepared.values())) if prepared else np.empty((0, self.n_features))
@@ -298,16 +294,9 @@ class ConvolutionalEncoder(ImageEncoder):
         network = self.open_network()
         for (height, width), of_size in rows.items():
             across, down = resizing(self.square, height, width)
-            pixels = _on_card.of([prepared[row] for row in of_size], network)
+            pixels = _stacked.of([prepared[row] for row in of_size])
             made = [
-                network.run_laid_down(
-                    "features",
-                    {
-                        "pixels": pixels,
-                        "across": network.laid_down(np.ascontiguousarray(columns)),
-                        "down": network.laid_down(down),
-                    },
-                )
+                network.run("features", {"pixels": pixels, "across": np.ascontiguousarray(columns), "down": down})
                 for columns in ((across, across[:, ::-1]) if self.mirror else (across,))
             ]
             features[of_size] = made[0] if len(made) == 1 else np.mean(made, axis=0)

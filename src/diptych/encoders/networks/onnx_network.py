@@ -190,15 +190,6 @@ class Network:
         """The shape of each output by its name; sizes that vary are strings or None."""
         return {value.name: list(value.shape) for value in self._session.get_outputs()}
 
-    def laid_down(self, values: AnyArray) -> Any:
-        """Return an input that lies in the memory of the card, for several networks; elsewhere it is not copied."""
-        device = "cuda" if _CUDA in self._session.get_providers() else "cpu"
-        return _runtime().OrtValue.ortvalue_from_numpy(values, device)
-
-    def run_laid_down(self, output: str, inputs: Mapping[str, Any]) -> AnyArray:
-        """Return one output of a run with inputs that were laid down."""
-        return np.asarray(self._tried(self._session.run_with_ort_values, [output], inputs)[0].numpy())
-
     def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
         return np.asarray(self._tried(self._session.run, [output], inputs)[0])
