@@ -189,10 +189,10 @@ def _points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> Any
 
 
 def batches_at_once() -> int:
-    """Return how many batches are read, and how many encoded, at once: one does not keep a graphics card busy."""
+    """Return how many batches are read, and how many encoded, at once: a few do not keep a graphics card busy."""
     from diptych.encoders.networks.onnx_network import uses_card
 
-    return 2 if uses_card() else 1
+    return 4 if uses_card() else 1
 
 
 Asker = TypeVar("Asker")
