@@ -11,7 +11,7 @@ import pytest
 # Blocks too large for Python's own heap and too small for pages of their own; the last one holds the top of the heap.
 _MEMORY = """
 import threading, time
-from diptych.service.operations import memory
+from diptych.service.operations import workers
 
 def anonymous():
     lines = open("/proc/self/status").read().splitlines()
@@ -24,8 +24,8 @@ full = anonymous()
 del blocks
 time.sleep(0.5)
 assert anonymous() > full - 20_000, "the system had it back before"
-memory._RETURN_SECONDS = 0.1
-threading.Thread(target=memory.return_memory, daemon=True).start()
+workers._RETURN_SECONDS = 0.1
+threading.Thread(target=workers._return_memory, daemon=True).start()
 until = time.monotonic() + 30
 while anonymous() > full - 80_000 and time.monotonic() < until:
     time.sleep(0.1)
@@ -35,7 +35,7 @@ print(full - anonymous())
 
 # Once larger blocks have been freed, glibc takes a megabyte from the heap, where smaller ones keep it in its place.
 _LARGE = """
-memory.keep_heaps_small()
+workers._keep_heaps_small()
 before = bytes(20 << 20)
 del before
 blocks, small = [], []
@@ -48,16 +48,16 @@ print(full - anonymous())
 """
 _WEIGHTS = """
 turns = threading.Semaphore(0)
-memory.let_go_of_tables = turns.release
-memory._RETURN_SECONDS = 0.01
-threading.Thread(target=memory.return_memory, daemon=True).start()
+workers.let_go_of_tables = turns.release
+workers._RETURN_SECONDS = 0.01
+threading.Thread(target=workers._return_memory, daemon=True).start()
 print(all(turns.acquire(timeout=30) for _ in range(3)))
 """
 # As the service is started: nothing has imported PyArrow before.
 _POOL = """
 import sys
 assert "pyarrow" not in sys.modules
-memory.keep_heaps_small()
+workers._keep_heaps_small()
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """

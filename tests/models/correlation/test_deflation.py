@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.models.correlation import _deflation
-from diptych.models.correlation._deflation import ShrinkingMatrix, deflate
+from diptych.models.correlation import regression
+from diptych.models.correlation.regression import ShrinkingMatrix, deflate
 
 
 def views(image_width: int, text_width: int, fall: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def deflated_data(images: np.ndarray, texts: np.ndarray, count: int) -> tuple[np
 @pytest.mark.parametrize("lanczos_width", [1, 10_000], ids=["Lanczos", "decomposition"])
 @pytest.mark.parametrize("shape", [(30, 12), (12, 30), (9, 9)], ids=str)
 def test_moments_are_deflated_as_the_data_would_be(shape, lanczos_width, monkeypatch):
-    monkeypatch.setattr(_deflation, "_LANCZOS_WIDTH", lanczos_width)
+    monkeypatch.setattr(regression, "_LANCZOS_WIDTH", lanczos_width)
     images, texts = views(*shape, fall=0.8)
     weights, loadings = deflate(images.T @ images, images.T @ texts, 8, 0.0)
     scores, expected = deflated_data(images, texts, 8)
@@ -49,7 +49,7 @@ def test_moments_are_deflated_as_the_data_would_be(shape, lanczos_width, monkeyp
 
 @pytest.mark.parametrize("lanczos_width", [1, 10_000], ids=["Lanczos", "decomposition"])
 def test_scores_stay_orthogonal_over_many_components(lanczos_width, monkeypatch):
-    monkeypatch.setattr(_deflation, "_LANCZOS_WIDTH", lanczos_width)
+    monkeypatch.setattr(regression, "_LANCZOS_WIDTH", lanczos_width)
     images, texts = views(60, 40)
     weights, _ = deflate(images.T @ images, images.T @ texts, 40, 0.0)
     scores = images @ weights
