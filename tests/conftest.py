@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +82,13 @@ FIRST = (
     *("tests/collection/remote/", "tests/service/test_replicas.py"),
     *("tests/service/test_serve_command.py", "tests/service/test_hostile_requests.py", "tests/docs/test_examples.py"),
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the package alone: tests have none, and each worker would read all their docstrings."""
+    collectors = yield
+    return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
