@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,11 +105,13 @@ class ToyRetriever:
 
     @staticmethod
     def _drawn(contents: Sequence[bytes]) -> np.ndarray:
-        rows = [
-            np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:8])).standard_normal(WIDTH)
-            for content in contents
-        ]
-        return np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
+        return np.array([_drawn_from(content) for content in contents], dtype=np.float32).reshape(-1, WIDTH)
+
+
+@lru_cache(maxsize=20_000)
+def _drawn_from(content: bytes) -> np.ndarray:
+    """Return features; texts come again and again, and to begin a generator takes longer than all else of a trial."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:8])).standard_normal(WIDTH)
 
 
 def item_state(captions: Sequence[str], labels: Sequence[str]) -> list[list[str]]:

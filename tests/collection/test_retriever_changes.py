@@ -14,6 +14,10 @@ from diptych.encoders.encoder import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
 
+# More than are encoded at once, and than are kept in memory.
+N_TEXTS = 2100
+
+
 class Blind(ToyRetriever):
     """A retriever that cannot read pictures: whoever asks it to has not used the stored features."""
 
@@ -39,12 +43,12 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="module")
 def filled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of three pictures whose collection also has 3,000 texts, more than are encoded at once."""
+    """A folder of three pictures whose collection also has many texts."""
     folder = tmp_path_factory.mktemp("filled")
     for name in "abc":
         (folder / f"{name}.png").write_text(f"picture {name}")
     with Collection.create(folder / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load) as made:
-        made.add([folder, *(Record(captions=[f"text {number}"]) for number in range(3000))])
+        made.add([folder, *(Record(captions=[f"text {number}"]) for number in range(N_TEXTS))])
     return folder
 
 
@@ -69,7 +73,7 @@ def points_are_of(collection: Collection, turn: int, photos: Path) -> bool:
 def test_a_new_model_uses_the_stored_features(filled: Collection, photos: Path) -> None:
     assert points_are_of(filled, 0, photos)
     report = filled.set_retriever(Blind(1))
-    assert (report.pictures, report.captions, report.read_again) == (3, 3000, 0)
+    assert (report.pictures, report.captions, report.read_again) == (3, N_TEXTS, 0)
     filled.close()
     again = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
     assert points_are_of(again, 1, photos)
@@ -83,7 +87,7 @@ def test_another_encoder_reads_the_pictures_again(filled: Collection, photos: Pa
     assert (report.pictures, report.read_again) == (1, 1)
     assert set(report.failures) == {"b.png", "c.png"}
     assert "refresh" in report.failures["b.png"]
-    assert len(filled) == 3003
+    assert len(filled) == N_TEXTS + 3
     assert len(filled.search("x", k=10)) == 1
     assert filled.status().unsearchable == 2
     assert not filled.verify().is_whole
@@ -108,7 +112,7 @@ def test_an_interrupted_change_keeps_the_old_model_and_goes_on(filled: Collectio
     again.add([Record(captions=["added meanwhile"], id="meanwhile")])
     assert points_are_of(again, 0, photos)
     report = again.reencode()
-    assert 0 < report.captions < 3000
+    assert 0 < report.captions < N_TEXTS
     assert points_are_of(again, 3, photos)
     assert not again.status().stale
     assert again.search("added meanwhile", k=1, target="texts")[0].id == "meanwhile"
@@ -197,7 +201,7 @@ def test_a_saved_retriever_whose_weights_changed_is_refused(filled: Collection, 
     for use in (lambda: again.add(Record(captions=["new"])), lambda: again.search("new")):
         with pytest.raises(CollectionError, match=r"weights.*diptych index --retriever"):
             use()
-    assert len(again) == 3003
+    assert len(again) == N_TEXTS + 3
     again.set_retriever(ToyRetriever(4))
     assert points_are_of(again, 4, photos)
 

@@ -78,7 +78,8 @@ def check(collection: Collection, name: str | None, retriever: ToyRetriever) -> 
         assert sorted(ids) == sorted(keys)
         if expected is None:
             continue
-        np.testing.assert_allclose([dict(zip(ids, points, strict=True))[key] for key in keys], expected, atol=1e-6)
+        stored = dict(zip(ids, points, strict=True))
+        np.testing.assert_allclose([stored[key] for key in keys], expected, atol=1e-6)
         _, scores = collection.nearest(expected, 1, target=target, retriever=name)
         np.testing.assert_allclose(scores, 1, atol=1e-5)
     assert collection.verify().is_whole

@@ -214,7 +214,14 @@ class PointBlock:
             return (places if usable is None else usable[places]), -distances.astype(np.float64)
         order = np.arange(len(kept))
         for block in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // len(kept))):
-            for number, scores in enumerate(scoring.scores(queries[block], kept), start=block.start):
+            block_scores = scoring.scores(queries[block], kept)
+            if k == 1:
+                # The first of the largest, for all at once.
+                top = block_scores.argmax(axis=1)
+                best[block, 0] = block_scores[np.arange(len(top)), top]
+                rows[block, 0] = np.where(best[block, 0] > -np.inf, top if usable is None else usable[top], -1)
+                continue
+            for number, scores in enumerate(block_scores, start=block.start):
                 top = top_rows(scores, order, k)
                 rows[number, : len(top)] = top if usable is None else usable[top]
                 best[number, : len(top)] = scores[top]
