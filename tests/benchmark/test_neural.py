@@ -25,6 +25,7 @@ from diptych.benchmark.neural import (
     published_scores,
     run_neural,
 )
+from diptych.benchmark.studies import zhang
 from diptych.cli import app
 from diptych.cli.bench.neural import draw_neural, print_neural
 from diptych.cli.console.output import results
@@ -84,7 +85,10 @@ def task() -> SmallTask:
 
 @pytest.fixture(scope="module")
 def report(task: SmallTask) -> NeuralReport:
-    return run_neural(task, methods=["warp", "cca", "mnil"], seeds=2, epochs=2)
+    with pytest.MonkeyPatch.context() as patch:
+        # So few words need no memory of hundreds of cells, which takes a hundred times as long.
+        patch.setitem(zhang._FEATURES, "hidden_size", 32)
+        return run_neural(task, methods=["warp", "cca", "mnil"], seeds=2, epochs=2)
 
 
 def test_every_method_and_seed_is_there_in_the_order_of_the_paper(report: NeuralReport) -> None:
