@@ -48,7 +48,7 @@ def facets_of(items: LiveItems, limit: int = 10) -> dict[str, Facet]:
     return {facet.field: facet for facet in items.facets(None, limit)}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.tuples(st.dictionaries(NAMES, VALUES, max_size=3), st.lists(TEXTS, max_size=3)), max_size=8),
     st.integers(1, 4),

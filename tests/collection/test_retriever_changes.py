@@ -13,7 +13,6 @@ from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.encoders.encoder import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
-
 # More than are encoded at once, and than are kept in memory.
 N_TEXTS = 2100
 

@@ -51,7 +51,7 @@ ITEMS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ITEMS, max_size=20, unique_by=lambda item: item.added_ns), st.integers(1, 7))
 def test_a_file_holds_what_memory_holds(
     tmp_path_factory: pytest.TempPathFactory, items: list[Item], batch: int

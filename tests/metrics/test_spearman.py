@@ -22,7 +22,7 @@ def mean_ranks(values: list[float]) -> list[float]:
 
 
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_it_is_the_correlation_of_mean_ranks(pairs: list[tuple[int, int]]) -> None:
     a, b = (list(map(float, side)) for side in zip(*pairs, strict=True))
     assume(len(set(a)) > 1 and len(set(b)) > 1)

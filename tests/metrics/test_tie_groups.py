@@ -49,14 +49,14 @@ def measured(measure: Measure, scores, grades) -> float:
 cutoffs = st.integers(1, 8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rankings(), st.none() | cutoffs, st.sampled_from(["total", "retrieved", "min"]))
 def test_average_precision(ranking, cutoff, denominator):
     expected = expectation(lambda order: average_precision(order, cutoff, denominator), *ranking)
     assert measured(AP(cutoff, denominator), *ranking) == pytest.approx(expected, abs=1e-13)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rankings(top_grade=3), cutoffs)
 def test_binary_measures_take_every_positive_grade(ranking, cutoff):
     for measure, definition in (
@@ -70,7 +70,7 @@ def test_binary_measures_take_every_positive_grade(ranking, cutoff):
         assert measured(measure, *ranking) == pytest.approx(expectation(definition, *ranking), abs=1e-13)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(rankings(top_grade=3), cutoffs)
 def test_discounted_gain(ranking, cutoff):
     _, grades = ranking
@@ -101,7 +101,7 @@ def test_curves_are_exact_at_every_scope(many):
     np.testing.assert_allclose(result[curves[2]].y, mean(precision), atol=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rankings(top_grade=3))
 def test_tie_policies_bracket_the_expectation(ranking):
     scores, grades = ranking

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from scipy import sparse
@@ -114,12 +113,17 @@ def _known_surplus(pictures: Pictures) -> FloatArray:
 
 def _likeness(words: Sequence[set[str]]) -> sparse.csr_array:
     """Return the Jaccard similarities of sets of words, 0 of each with itself; few have any."""
-    found = sparse.dok_array((len(words), len(words)), dtype=np.float32)
-    for row, column in combinations(range(len(words)), 2):
-        common = len(words[row] & words[column])
-        if common:
-            found[row, column] = found[column, row] = common / len(words[row] | words[column])
-    return found.tocsr()
+    numbers = {word: number for number, word in enumerate(sorted(set().union(*words)))}
+    columns = [numbers[word] for own in words for word in own]
+    sizes = np.array([len(own) for own in words])
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    has = sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(words), len(numbers)))
+    common = (has @ has.T).tocoo()
+    rows, others = common.coords
+    apart = rows != others
+    rows, others, shared = rows[apart], others[apart], common.data[apart]
+    values = (shared / (sizes[rows] + sizes[others] - shared)).astype(np.float32)
+    return sparse.coo_array((values, (rows, others)), shape=common.shape).tocsr()
 
 
 def _unit(values: FloatArray) -> FloatArray:
