@@ -55,6 +55,33 @@ def test_exact_search_is_the_ranking_of_the_space(space: str) -> None:
         np.testing.assert_allclose(truth[query, rows[query]], truth[query, order], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("step", [1, 3])
+def test_the_nearest_alone_is_the_first_of_several(space: str, step: int) -> None:
+    # Each point twice: of equal scores the older row comes first.
+    matrix, queries = np.repeat(points(space, 30), 2, axis=0), points(space, 4, seed=1)
+    gallery = gallery_of(space, matrix, range(60))
+    allowed = np.zeros(60, dtype=bool)
+    allowed[step - 1 :: step] = True
+    for only in (None, [allowed]):
+        vectors = gallery.scoring.query_vectors(queries)
+        alone, several = (gallery.search(vectors, k, allowed=only, exact=True) for k in (1, 5))
+        np.testing.assert_array_equal(alone[0][:, 0], several[0][:, 0])
+        np.testing.assert_array_equal(alone[1][:, 0], several[1][:, 0])
+
+
+def test_what_is_infinitely_far_is_not_the_nearest() -> None:
+    scoring = Scoring(Space("kl"), "text_query")
+    matrix, queries = np.array([[0.0, 1.0]], dtype=np.float32), np.array([[1.0, 0.0]], dtype=np.float32)
+    block = block_of(scoring, matrix, [0])
+    far = np.full((1, 1), -np.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scoring, "scores", lambda self, queries, kept: far)
+        rows, scores = block.search(scoring, queries, 1, None, exact=True)
+    assert rows.tolist() == [[-1]]
+    assert scores.tolist() == [[-np.inf]]
+
+
 def test_a_split_space_compares_the_half_of_its_direction() -> None:
     matrix, queries = points("cosine", 20), points("cosine", 2, seed=1)
     gallery = gallery_of("cosine", matrix, range(20), 3)
