@@ -218,10 +218,10 @@ class Batches:
         self._classes, self._owners = data.of_kind("imagenet"), np.asarray(data.owners)
         labels = data.of_kind("label")
         self._labels = [labels[self._owners[labels] == number] for number in range(data.labels.shape[1])]
-        self._phrases: list[list[int]] = [[] for _ in rows]
-        for photo, phrase in data.phrases:
-            self._phrases[rows[int(photo)]].append(int(phrase))
         self._phrase_texts = data.of_kind("phrase")
+        self._has_phrase = np.zeros((len(rows), len(self._phrase_texts)), dtype=bool)
+        for photo, phrase in data.phrases:
+            self._has_phrase[rows[int(photo)], phrase] = True
 
     def __len__(self) -> int:
         return len(self.photos) // self._size
@@ -235,14 +235,13 @@ class Batches:
             second = [self._rng.choice(self._english[row]) for row in rows]
             classes = self._rng.choice(self._classes, N_CLASSES)
             labels = np.array([self._rng.choice(texts) for texts in self._labels])
-            known = sorted({phrase for row in rows for phrase in self._phrases[row]})
-            present = self._rng.permutation(np.array(known, dtype=np.int64))[:N_PHRASES]
-            has = np.array([[phrase in self._phrases[row] for row in rows] for phrase in present.tolist()], dtype=bool)
+            has = self._has_phrase[rows]
+            present = self._rng.permutation(np.flatnonzero(has.any(axis=0)))[:N_PHRASES]
             first = [place for place, _ in drawn]
             texts = np.concatenate([first, classes, labels, self._phrase_texts[present], second])
             english = np.ones(len(texts), dtype=bool)
             english[: len(rows)] = [is_english for _, is_english in drawn]
-            yield Batch(rows, texts, english, self._owners[classes], has.reshape(len(present), len(rows)))
+            yield Batch(rows, texts, english, self._owners[classes], has[:, present].T.copy())
 
     def _text(self, row: int) -> tuple[int, bool]:
         chinese = bool(self._chinese[row]) and self._rng.random() < IN_CHINESE
