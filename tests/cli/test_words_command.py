@@ -10,7 +10,7 @@ import pytest
 
 from diptych.encoders import Concatenated, MeanWordVectors, TfidfTopics, nearest_words
 from diptych.models import CCA, MNiL
-from diptych.models.neural.mnil.mnil import learned_words
+from diptych.models.neural.mnil.word_space import learned_words
 from tests.cli.command_line import Run, World
 
 

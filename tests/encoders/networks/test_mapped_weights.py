@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.encoders.networks import mapped_weights, onnx_network
-from diptych.encoders.networks.mapped_weights import MappedSession, let_go_of_tables, unwritten
+from diptych.encoders.networks import onnx_network
 from diptych.encoders.networks.onnx_graph import GraphBuilder
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.onnx_network import MappedSession, Network, let_go_of_tables, unwritten
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what is mapped")
 _TABLE = np.random.default_rng(0).standard_normal((20_000, 64), dtype=np.float32)
@@ -43,7 +42,7 @@ def resident(file: Path) -> int:
 
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped_weights, "_TABLE_BYTES", 1 << 20)
+    monkeypatch.setattr(onnx_network, "_TABLE_BYTES", 1 << 20)
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def test_what_was_written_when_it_was_opened_is_kept(file: Path) -> None:
 
 @ON_LINUX
 def test_matrices_stay(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped_weights, "_TABLE_BYTES", (1 << 20) + 1)
+    monkeypatch.setattr(onnx_network, "_TABLE_BYTES", (1 << 20) + 1)
     mapped = MappedSession(file, lambda: Mapping(file))
     let_go_of_tables()
     assert resident(file) == len(mapped.session.read) >> 10

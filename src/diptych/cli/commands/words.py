@@ -15,7 +15,7 @@ from diptych.errors import InvalidInputError, ModelFileError
 
 if TYPE_CHECKING:
     from diptych.encoders import NearWord, WordVectors
-    from diptych.models.neural.mnil.mnil import WordLayer
+    from diptych.models.neural.mnil.word_space import WordLayer
 
 _PACKAGED = ("glove-50d", "glove-100d", "minilm")
 
@@ -113,7 +113,7 @@ def _table(part: Any, layer: WordLayer) -> WordVectors | None:
     """Look for words in a model or encoder and in what it is made of."""
     from diptych.encoders.text.word_vector_encoders import WordVectorEncoder
     from diptych.models import MNiL
-    from diptych.models.neural.mnil.mnil import learned_words
+    from diptych.models.neural.mnil.word_space import learned_words
 
     if isinstance(part, MNiL):
         return learned_words(part, layer)

@@ -29,7 +29,7 @@ from typing import Literal
 from prometheus_client.multiprocess import mark_process_dead
 
 from diptych import own_process
-from diptych.encoders.networks.mapped_weights import let_go_of_tables
+from diptych.encoders.networks.onnx_network import let_go_of_tables
 from diptych.errors import InvalidInputError
 from diptych.service.operations.logging import SHARED_FOLDER_VARIABLE, LogFormat, configure_logging
 from diptych.service.operations.server import GRACE_SECONDS, run_server

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from diptych.encoders import nearest_words
 from diptych.errors import InvalidInputError
 from diptych.models import MNiL
-from diptych.models.neural.mnil.mnil import learned_words
+from diptych.models.neural.mnil.word_space import learned_words
 
 KINDS = (("sea", "ocean"), ("hill", "mountain"), ("street", "road"))
 

@@ -1,4 +1,4 @@
-"""Multi-network joint learning, and the words that a trained network knows."""
+"""Multi-network joint learning."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from copy import copy
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, column_names, row_blocks
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders import SentenceEncoder, WordVectors, load_word_vectors
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import check_is_fitted
-from diptych.models.base import Need, check_choice
+from diptych.models.base import Need
 from diptych.models.item_model import ItemSide, checked_texts
 from diptych.models.labels import Targets
 from diptych.models.neural._torch import choose_device
@@ -38,9 +36,8 @@ from diptych.models.neural.mnil._joint_training import HISTORY_COLUMNS, EpochRec
 from diptych.models.neural.mnil._onnx import TrainedNetworks
 from diptych.models.neural.mnil._parameters import MNiLParameters
 from diptych.models.neural.mnil._picture_tower import PictureTower
-from diptych.models.neural.mnil._towers import N_LAYERS, FeatureTower, TextMemory, TokenTower, Towers, WordTower
+from diptych.models.neural.mnil._towers import FeatureTower, TextMemory, TokenTower, Towers, WordTower
 
-WordLayer = Literal["memory", "embedding"]
 _DEGENERATE = 1.02
 _MOST_HELD_OUT = 1000
 _MAY_CHANGE = ("checkpoint", "device", "compile", "image_weights")
@@ -384,41 +381,3 @@ class MNiL(MNiLParameters):
         words = np.array(read.words) if isinstance(read, Vocabulary) else read
         data = words, pairs.pictures, pairs.picture_of, pairs.word_ids, pairs.labels
         return training_identity(parameters, *data, may_change=_MAY_CHANGE)
-
-
-def learned_words(model: MNiL, layer: WordLayer = "memory") -> WordVectors:
-    """Return the words of a fitted `MNiL` with their vectors, the commonest first.
-
-    ``memory`` takes what the second layer answers to a text of that word alone, as Zhang et al. (2017, table 3) do;
-    ``embedding`` takes the vectors that the network reads, which stay nearer to the random numbers they began as.
-    :func:`~diptych.encoders.nearest_words` finds neighbours among them. Use it to see what the network takes for the
-    same thing.
-
-    >>> import numpy as np
-    >>> from diptych.models import MNiL
-    >>> from diptych.models.neural.mnil.mnil import learned_words
-    >>> rng = np.random.default_rng(0)
-    >>> model = MNiL(image_tower="features", word_size=8, hidden_size=6, n_components=4, epochs=1, device="cpu")
-    >>> model = model.fit(rng.normal(size=(20, 5)), ["a dark sea", "a bright hill"] * 10)
-    >>> learned_words(model).words, learned_words(model, "embedding").n_features
-    (('a', 'dark', 'sea', 'bright', 'hill'), 8)
-    """
-    check_choice("layer", layer, get_args(WordLayer))
-    check_is_fitted(model, "words_")
-    if not len(model.words_):
-        raise InvalidInputError("this model reads tokens in their texts and has no words of its own")
-    arrays = dict(zip(model.text_names_, model.text_arrays_, strict=True))
-    # Padding and the unknown word come before the known ones.
-    vectors = arrays["words"][-len(model.words_) :]
-    if layer == "memory":
-        for number in range(N_LAYERS):
-            vectors = _first_step(vectors, arrays, number)
-    return WordVectors(model.words_.tolist(), vectors.astype(np.float32))
-
-
-def _first_step(rows: FloatArray, arrays: dict[str, AnyArray], number: int) -> FloatArray:
-    """Return what a layer of memory that remembers nothing yet answers."""
-    sums = rows @ arrays[f"weight_ih_l{number}"].T + arrays[f"bias_ih_l{number}"] + arrays[f"bias_hh_l{number}"]
-    # The forget gate, second of the four, has nothing to forget.
-    enter, _, cell, leave = np.split(sums, 4, axis=1)
-    return np.asarray(scipy.special.expit(leave) * np.tanh(scipy.special.expit(enter) * np.tanh(cell)))
