@@ -69,3 +69,13 @@ def test_values_that_fall_far_keep_their_digits(shape):
         assert strength == pytest.approx(value, rel=1e-5)
         assert abs(vector @ left[:, number]) == pytest.approx(np.linalg.norm(vector), rel=1e-8)
         matrix.subtract(value * left[:, number], right[:, number])
+
+
+@pytest.mark.parametrize("lanczos_width", [1, 10_000], ids=["Lanczos", "decomposition"])
+def test_nothing_is_left_where_the_sides_share_one_column(lanczos_width, monkeypatch):
+    monkeypatch.setattr(regression, "_LANCZOS_WIDTH", lanczos_width)
+    cross = np.zeros((6, 5))
+    cross[0, 0] = 2.0
+    weights, loadings = deflate(np.diag([2.0, 0, 0, 0, 0, 0]), cross, 3, 0.0)
+    np.testing.assert_allclose(np.abs(weights), np.eye(6)[:, :1])
+    np.testing.assert_allclose(np.abs(loadings), np.eye(5)[:, :1])

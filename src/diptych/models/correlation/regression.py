@@ -269,7 +269,8 @@ class ShrinkingMatrix:
     def _top(self) -> tuple[float, FloatArray]:
         """Return the largest eigenvalue and its vector; only the upper half of the Gram matrix is kept up."""
         size = len(self._gram)
-        if size < _LANCZOS_WIDTH:
+        # Iterations have nowhere to start in a matrix of zeros, which exact data leave.
+        if size < _LANCZOS_WIDTH or not self._gram.any():
             values, vectors = scipy.linalg.eigh(self._gram, lower=False, subset_by_index=[size - 1, size - 1])
         else:
             operator = scipy.sparse.linalg.LinearOperator(
