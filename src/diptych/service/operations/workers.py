@@ -255,8 +255,8 @@ def _keep_heaps_small() -> None:
     glibc makes eight heaps for a core, and what dozens of threads free lies about in them; and whenever a larger block
     is freed, it takes all of that size from the heaps from then on, between what is kept. The memory of a busy service
     grew for an hour by that. The number of heaps counts where threads have not begun yet. PyArrow has heaps of its own,
-    one for each thread, which kept 10 to 25 MB of which nothing was in use; it takes from these instead, if it has not
-    been imported yet.
+    one for each thread, which keep what nothing uses any more; it takes from these instead, if it has not been imported
+    yet.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError, TypeError):
