@@ -84,6 +84,13 @@ FIRST = (
 )
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile together what every worker imports: for each by itself that takes as long as all that it collects."""
+    from tests.shared_bytecode import compile_own_share
+
+    compile_own_share(session.config)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package alone: tests have none, and each worker would read all their docstrings."""
@@ -112,7 +119,7 @@ def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each worker has a cache, but what one prepares, which is named after its content, need not be prepared again."""
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        for name in ("networks", "features", "matrices"):
+        for name in ("codebooks", "features", "matrices", "networks", "words"):
             shared, own = base.parent / "prepared" / name, base / "cache" / "diptych" / name
             shared.mkdir(parents=True, exist_ok=True)
             own.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ Machine = Callable[..., Collection]
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "FOLLOW_SECONDS", 0.05)
+    monkeypatch.setattr(places, "FOLLOW_SECONDS", 0.2)
 
 
 def until(what: Callable[[], bool], seconds: float = 120) -> None:
