@@ -86,9 +86,10 @@ FIRST = (
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile together what every worker imports: for each by itself that takes as long as all that it collects."""
-    from tests.shared_bytecode import compile_own_share
+    if hasattr(session.config, "workerinput"):
+        from tests.shared_bytecode import compile_own_share
 
-    compile_own_share(session.config)
+        compile_own_share(session.config)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,9 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 def compile_own_share(config: pytest.Config) -> None:
     """Compile every n-th module that no earlier run has compiled, where n workers begin together."""
-    worker = getattr(config, "workerinput", None)
-    if worker is None:
-        return
+    worker = config.workerinput  # type: ignore[attr-defined]
     share = slice(int(worker["workerid"].removeprefix("gw")), None, worker["workercount"])
     for module in sorted((ROOT / "src").rglob("*.py"))[share]:
         if not Path(cache_from_source(str(module))).exists():
