@@ -22,7 +22,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class Workers(Protocol):
+class MappingWorkers(Protocol):
     """Something that does tasks. What functions take and return must be fit to be sent to another machine."""
 
     @property
@@ -34,6 +34,10 @@ class Workers(Protocol):
 
         What is shared is sent once to each worker.
         """
+
+
+class Workers(MappingWorkers, Protocol):
+    """Something that does tasks, and merges what becomes of them."""
 
     def merged(
         self,
@@ -76,7 +80,7 @@ class ThreadWorkers:
         try:
             starts = (pool.submit(function, task, *shared) for task in tasks)
             n_ahead = self.n_threads if self.ahead else 2 * self.n_threads
-            yield from (future.result() for future in _begun_early(starts, lambda: n_ahead))
+            yield from (future.result() for future in begun_early(starts, lambda: n_ahead))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -110,7 +114,7 @@ class ClusterWorkers:
         """Yield the results in the order of the tasks."""
         sent = self._sent(shared)
         starts = (self._submit(function, task, *sent) for task in tasks)
-        yield from map(self._result, _begun_early(starts, self._tasks_ahead))
+        yield from map(self._result, begun_early(starts, self._tasks_ahead))
 
     def merged(
         self,
@@ -171,7 +175,7 @@ def _while_it_answers() -> Iterator[None]:
         ) from None
 
 
-def _begun_early(starts: Iterable[Result], ahead: Callable[[], int]) -> Iterator[Result]:
+def begun_early(starts: Iterable[Result], ahead: Callable[[], int]) -> Iterator[Result]:
     """Yield what is started in the order of starting, each after so many others have been started."""
     begun: deque[Result] = deque()
     for start in starts:

@@ -116,7 +116,7 @@ class Adding:
                 encodings = self._make_encodings()
                 read = read_files if workers.elsewhere else readers.read
                 tasks = self._tasks(batches, encodings, workers, read)
-                results = encoded(workers, tasks, [encoding.source for encoding in encodings])
+                results = encoded(readers.encoders(workers), tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
                     with self._waits.stage("writing"):
                         stored = self._batch(batch, facts, encodings, made)

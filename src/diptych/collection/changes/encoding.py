@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray
-from diptych.cluster import Workers
+from diptych.cluster import MappingWorkers
 from diptych.collection.changes.file_facts import file_status
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
@@ -199,7 +199,7 @@ Asker = TypeVar("Asker")
 
 
 def encoded(
-    workers: Workers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
+    workers: MappingWorkers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
 ) -> Iterator[tuple[Asker, Encoded]]:
     """Yield what becomes of tasks, in their order, each with whatever it came with.
 
@@ -223,7 +223,7 @@ def encoded(
         yield asker, made
 
 
-def check_unopened(workers: Workers, path: Path, reason: str) -> None:
+def check_unopened(workers: MappingWorkers, path: Path, reason: str) -> None:
     """Raise when a file that a worker cannot open can be opened here."""
     if workers.elsewhere and os.access(path, os.R_OK):
         raise InvalidInputError(

@@ -111,9 +111,7 @@ def hashed_file(path: Path, status: os.stat_result, facts: FileFacts) -> Path:
     if split_moment(path)[1] is not None:
         # The content of a moment is not that of its file.
         return path
-    file = HashedFile(path)
-    file.digest, file.status, file.squares = bytes.fromhex(facts.content_hash), status, facts.squares
-    return file
+    return HashedFile.of(path, bytes.fromhex(facts.content_hash), status, facts.squares)
 
 
 def _digest(file: BinaryIO) -> str:

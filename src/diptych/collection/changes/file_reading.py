@@ -1,4 +1,4 @@
-"""Many files read at once: by threads, and on many cores by processes, because threads wait for each other."""
+"""Many files at once: read by threads, and on many cores read and encoded by processes, as threads wait for others."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from diptych import own_process
-from diptych.cluster import available_processors
+from diptych.cluster import MappingWorkers, Workers, available_processors, begun_early
+from diptych.collection.changes.encoding import batches_at_once
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.encoders.image.reading_once import Square
+    from diptych.encoders.image.reading_once import Places
 
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
 Reader = Callable[[Sequence[FileRequest]], list[ReadFile]]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 _MOST_AT_ONCE = 16
 # Two or three threads keep each other from running for a small share of the time, sixteen for most of it.
@@ -38,6 +40,8 @@ _LEAST_CORES = 4
 # Threads read as many in the time that processes take to start.
 _MANY_FILES = 256
 _FILES_A_TASK = 8
+# Each has the networks on the card.
+_ENCODERS = 2
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
@@ -53,6 +57,8 @@ def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
 class FileReaders:
     """Reads batch after batch of files, by processes once it was told of many; use it in ``with``.
 
+    Where a graphics card encodes them, that needs processes of its own, or it would wait for all other Python.
+
     Processes are started for the files of our own programs alone: other programs may do things in their main module
     that a new process would repeat. A process that is killed, say for want of memory, costs no file: threads go on.
     """
@@ -61,12 +67,20 @@ class FileReaders:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
         self._has_stopped = False
+        self._encoders = ProcessWorkers(_ENCODERS)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._encoders.stop()
         self._stop()
+
+    def encoders(self, workers: Workers) -> MappingWorkers:
+        """Return who is to encode what is read: ``workers`` or, where processes read for a graphics card, others."""
+        if workers.elsewhere or self._pool is None or batches_at_once() == 1:
+            return workers
+        return self._encoders
 
     def expect(self, n_files: int) -> None:
         """Start processes if so many files are worth it, and there are none yet."""
@@ -82,8 +96,7 @@ class FileReaders:
             parts = [requests[start : start + _FILES_A_TASK] for start in range(0, len(requests), _FILES_A_TASK)]
             try:
                 return [file for files in pool.map(_sent_files, parts) for file in files.taken()]
-            # Another thread that reads may have found the pool broken, and removed what lay in memory.
-            except (BrokenProcessPool, FileNotFoundError):
+            except BrokenProcessPool:
                 self._stop()
         return read_files(requests)
 
@@ -107,9 +120,7 @@ def _remove(folder: Path | None) -> None:
 
 
 def _started(folder: Path | None) -> ProcessPoolExecutor:
-    # Where it can be had, a server that has imported what is needed starts them with next to no work.
-    context = multiprocessing.get_context("spawn" if sys.platform in ("win32", "darwin") else "forkserver")
-    context.set_forkserver_preload([__name__, *_NEEDED])
+    context = _context()
     turns = context.BoundedSemaphore(_LARGE_PICTURES_AT_ONCE)
     n_processes = min(_MOST_AT_ONCE, available_processors())
     pool = ProcessPoolExecutor(n_processes, context, _begin, (turns, folder))
@@ -119,26 +130,38 @@ def _started(folder: Path | None) -> ProcessPoolExecutor:
     return pool
 
 
+def _context() -> Any:
+    """Return how to start processes: where it can be had, by a server that has imported what is needed to read."""
+    context = multiprocessing.get_context("spawn" if sys.platform in ("win32", "darwin") else "forkserver")
+    context.set_forkserver_preload([__name__, *_NEEDED])
+    return context
+
+
+def _begin_process(at_end: Callable[[], object] = int) -> None:
+    """Prepare a process that works for another: it leaves Ctrl-C to its parent, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(at_end,), daemon=True).start()
+
+
+def _end_with_parent(at_end: Callable[[], object]) -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        wait([parent.sentinel])
+        at_end()
+        os._exit(1)
+
+
 # Where this process lays down what is too large for a pipe.
 _own_folder: Path | None = None
 
 
 def _begin(large_pictures: Any, folder: Path | None) -> None:
-    """Prepare a process: it leaves Ctrl-C to its parent, ends with it, and takes turns with large pictures."""
+    """Prepare a process, which takes turns with large pictures."""
     from diptych.encoders.image import picture_decoding
 
     global _own_folder
     _own_folder = folder
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     picture_decoding.few_large_pictures_at_once = large_pictures
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        wait([parent.sentinel])
-        _remove(_own_folder)
-        os._exit(1)
+    _begin_process(at_end=partial(_remove, folder))
 
 
 @dataclass(frozen=True)
@@ -150,25 +173,20 @@ class _SentFiles:
     """
 
     files: list[ReadFile]
-    squares: list[dict[Square, tuple[int, tuple[int, ...]]]] = field(default_factory=list)
+    squares: Sequence[Places] = ()
     laid_down: Path | None = None
 
     def taken(self) -> list[ReadFile]:
-        """Return the files with their squares, which share memory."""
+        """Return the files with their squares, which whoever encodes them reads."""
+        from diptych.encoders.image.reading_once import LaidDownPixels, LaidDownSquares
+
         if self.laid_down is None:
             return self.files
-        # Mapped page by page as it is used, it would take longer, and other threads would wait.
-        pixels = np.fromfile(self.laid_down, dtype=np.uint8)
-        self.laid_down.unlink()
-        found = []
-        for file, places in zip(self.files, self.squares, strict=True):
-            # Squares that lie in the same place are the same object.
-            cut = {
-                start: pixels[start : start + np.prod(shape)].reshape(shape) for start, shape in set(places.values())
-            }
-            squares = {square: cut[start] for square, (start, _) in places.items()}
-            found.append((file[0], replace(file[1], squares=squares)) if isinstance(file, tuple) else file)
-        return found
+        pixels = LaidDownPixels(self.laid_down)
+        return [
+            (file[0], replace(file[1], squares=LaidDownSquares(pixels, places))) if isinstance(file, tuple) else file
+            for file, places in zip(self.files, self.squares, strict=True)
+        ]
 
 
 def _sent_files(requests: Sequence[FileRequest]) -> _SentFiles:
@@ -196,3 +214,61 @@ def _read_file(request: FileRequest) -> ReadFile:
         return file_status(request.path), file_facts(request)
     except InvalidInputError as reason:
         return reason
+
+
+class ProcessWorkers:
+    """Processes of this machine that do one task each at a time: threads of one process wait for each other's Python.
+
+    The processes stay for later tasks that share the same, until :meth:`stop`. Where one is killed, say for want of
+    memory, no task is lost: this process does those that are left.
+    """
+
+    elsewhere = False
+
+    def __init__(self, n_processes: int) -> None:
+        self._n_processes = n_processes
+        self._pool: ProcessPoolExecutor | None = None
+        self._shared: tuple[Any, ...] = ()
+
+    def map(self, function: Callable[..., Result], tasks: Iterable[Task], *shared: Any) -> Iterator[Result]:
+        """Yield the results in the order of the tasks."""
+        if self._pool is None or shared != self._shared:
+            self.stop()
+            self._shared = shared
+            self._pool = ProcessPoolExecutor(self._n_processes, _context(), _begin_tasks, shared)
+        starts = ((task, _submitted(self._pool, function, task)) for task in tasks)
+        for task, future in begun_early(starts, lambda: 2 * self._n_processes):
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                result = function(task, *shared)
+            yield result
+
+    def stop(self) -> None:
+        """End the processes, after the tasks that they are at."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+def _submitted(pool: ProcessPoolExecutor, function: Callable[..., Result], task: Any) -> Future[Result]:
+    try:
+        return pool.submit(_with_shared, function, task)
+    except BrokenProcessPool as broken:
+        future = Future[Result]()
+        future.set_exception(broken)
+        return future
+
+
+# What all tasks of this process share.
+_shared_by_tasks: tuple[Any, ...] = ()
+
+
+def _begin_tasks(*shared: Any) -> None:
+    global _shared_by_tasks
+    _shared_by_tasks = shared
+    _begin_process()
+
+
+def _with_shared(function: Callable[..., Result], task: Any) -> Result:
+    return function(task, *_shared_by_tasks)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -73,12 +75,65 @@ class Square:
 
 
 Squares = Mapping[Square, NDArray[np.uint8]]
+Places = Mapping[Square, tuple[int, tuple[int, ...]]]
+# Two threads that ask for the pixels of one file need them once.
+_reading = threading.Lock()
+
+
+class LaidDownPixels:
+    """Pixels of several pictures in a file, which lies in memory: read once they are asked for, in any process.
+
+    The file is removed then, or when nobody can ask for it any more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pixels: NDArray[np.uint8] | None = None
+        self._cut: dict[int, NDArray[np.uint8]] = {}
+        weakref.finalize(self, path.unlink, missing_ok=True).atexit = False
+
+    def __reduce__(self) -> tuple[type[LaidDownPixels], tuple[Path]]:
+        return LaidDownPixels, (self._path,)
+
+    def cut(self, start: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+        """Return the pixels that lie in a place; those of one place are the same object."""
+        with _reading:
+            if self._pixels is None:
+                # Mapped page by page as it is used, it would take longer, and other threads would wait.
+                self._pixels = np.fromfile(self._path, dtype=np.uint8)
+                self._path.unlink()
+            if start not in self._cut:
+                self._cut[start] = self._pixels[start : start + np.prod(shape)].reshape(shape)
+            return self._cut[start]
+
+
+class LaidDownSquares(Mapping[Square, NDArray[np.uint8]]):
+    """The squares of one picture, or what they are cut from, by their places among pixels that were laid down."""
+
+    def __init__(self, pixels: LaidDownPixels, places: Places) -> None:
+        self._pixels = pixels
+        self._places = places
+
+    def __getitem__(self, square: Square) -> NDArray[np.uint8]:
+        place = self._places[square]
+        try:
+            return self._pixels.cut(*place)
+        except OSError:
+            # Who had read them may have died; the picture itself is still there.
+            raise KeyError(square) from None
+
+    def __iter__(self) -> Iterator[Square]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 class HashedFile(type(Path())):  # type: ignore[misc]
     """The path of a file that was read and hashed before, so that whoever encodes it need not do so again.
 
-    It is a path like any other. Paths made from it know nothing, and it goes to other processes as a plain one.
+    It is a path like any other. Paths made from it know nothing, and it goes to other processes as a plain one, unless
+    its squares were laid down for them.
     """
 
     digest: bytes | None = None
@@ -90,8 +145,17 @@ class HashedFile(type(Path())):  # type: ignore[misc]
     squares: Squares = MappingProxyType({})
     """What networks look at, or the pixels that a graphics card cuts it from, where they are at hand."""
 
-    def __reduce__(self) -> tuple[type[Path], tuple[str]]:
-        return Path, (os.fspath(self),)
+    @classmethod
+    def of(cls, path: str | Path, digest: bytes | None, status: os.stat_result | None, squares: Squares) -> HashedFile:
+        """Return a path with all that is known of its file."""
+        file = cls(path)
+        file.digest, file.status, file.squares = digest, status, squares
+        return file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not isinstance(self.squares, LaidDownSquares):
+            return Path, (os.fspath(self),)
+        return HashedFile.of, (os.fspath(self), self.digest, self.status, self.squares)
 
 
 def held_square(picture: Any, square: Square) -> NDArray[np.uint8] | None:
