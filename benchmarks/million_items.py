@@ -46,6 +46,7 @@ BARS = {
     "open to first answer, s": 1.5,
     "plain to bare index": 1.5,
     "recall@10": 0.95,
+    "short to bare index and words": 1.5,
     "hybrid to bare index and words": 1.5,
     "new filter and search, ms": 100,
     "facets, ms": 300,
@@ -212,10 +213,14 @@ def ask(folder: Path) -> dict[str, float]:
     queries = [f"query {number}" for number in range(40)]
     embedded = {text: collection.retriever.encode_texts([text]) for text in queries}
     for text in queries:
+        collection.search(text, hybrid=False)
         collection.search(text)
     snapshot = collection._state.snapshot()
     block = max(snapshot.galleries["image"].blocks, key=len)
-    found["plain, ms"] = _median(lambda turn: collection.search(queries[turn]))
+    found["plain, ms"] = _median(lambda turn: collection.search(queries[turn], hybrid=False))
+    # Short queries may be names, and are looked for among words besides; one of these has a word that all paths have.
+    found["short, ms"] = _median(lambda turn: collection.search(queries[turn]))
+    found["short with a word of all, ms"] = _median(lambda turn: collection.search(f"picture {turn}"))
     if block.index is not None:
         engine = block.index.engine
         found["bare index, ms"] = _median(lambda turn: engine.search(embedded[queries[turn]], 10))
@@ -241,9 +246,9 @@ def ask(folder: Path) -> dict[str, float]:
     if "bare index, ms" in found:
         bare = found["bare index, ms"]
         found["plain to bare index"] = found["plain, ms"] / bare
-        found["hybrid to bare index and words"] = found["hybrid, ms"] / (
-            bare + found["words of the engine, best 1,000, ms"]
-        )
+        words_too = bare + found["words of the engine, best 1,000, ms"]
+        found["short to bare index and words"] = found["short, ms"] / words_too
+        found["hybrid to bare index and words"] = found["hybrid, ms"] / words_too
     return found
 
 
