@@ -103,6 +103,9 @@ class Adding:
         self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool], readers: FileReaders
     ) -> list[Record]:
         """Add records, all of them or until somebody waits to write; return those that are left then."""
+        if not len(self._known) and self._scheduler is None:
+            # All of them are new, and what encodes them is opened while they are looked at.
+            readers.expect_all(len(records), [encoding.source for encoding in self._make_encodings()])
         work = list(self._needing_work(records))
         left = {id(one.record): one.record for one in work}
         done = len(records) - len(work)

@@ -24,6 +24,7 @@ from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
     from diptych.encoders.image.reading_once import Square
 
 StatedFile = tuple[Path, os.stat_result]
@@ -339,14 +340,27 @@ def squares_of(encodings: Iterable[Encoding]) -> tuple[tuple[Square, ...], bool]
 
     Nothing where one reads pictures in its own way, and has to do it anyway.
     """
-    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
-
-    encoders = [getattr(encoding.source[1], "image_encoder_", None) for encoding in encodings]
-    sources = [source for encoder in encoders for source in (encoder.sources if encoder is not None else [None])]
-    networks = [source for source in sources if isinstance(source, ConvolutionalEncoder)]
-    if len(networks) < len(sources):
+    encoders = _image_encoders(encoding.source for encoding in encodings)
+    networks = [encoder for encoder in encoders if encoder is not None]
+    if len(networks) < len(encoders):
         return (), False
     return tuple(dict.fromkeys(network.square for network in networks)), all(net.cuts_on_card for net in networks)
+
+
+def open_networks(sources: Sources) -> None:
+    """Open the networks for pictures, which takes seconds, before there is something to encode."""
+    for network in _image_encoders(sources):
+        if network is not None:
+            network.open_network()
+
+
+def _image_encoders(sources: Iterable[tuple[RetrieverNames, RetrieverProtocol]]) -> list[ConvolutionalEncoder | None]:
+    """Return the networks that pictures are encoded by, None for each encoder of another kind."""
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+
+    encoders = [getattr(retriever, "image_encoder_", None) for _, retriever in sources]
+    parts = [part for encoder in encoders for part in (encoder.sources if encoder is not None else [None])]
+    return [part if isinstance(part, ConvolutionalEncoder) else None for part in parts]
 
 
 def _is_still(path: Path, before: os.stat_result) -> bool:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from diptych import own_process
 from diptych.cluster import MappingWorkers, Workers, available_processors, begun_early
-from diptych.collection.changes.encoding import batches_at_once
+from diptych.collection.changes.encoding import Sources, batches_at_once, open_networks
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
 from diptych.errors import InvalidInputError
 
@@ -40,8 +40,8 @@ _LEAST_CORES = 4
 # Threads read as many in the time that processes take to start.
 _MANY_FILES = 256
 _FILES_A_TASK = 8
-# Each has the networks on the card.
-_ENCODERS = 2
+# Each has the networks on the card, and what so many cores read keeps it busy.
+_MOST_ENCODERS, _CORES_AN_ENCODER = 4, 4
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
@@ -67,7 +67,7 @@ class FileReaders:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
         self._has_stopped = False
-        self._encoders = ProcessWorkers(_ENCODERS)
+        self._encoders = ProcessWorkers(max(1, min(_MOST_ENCODERS, available_processors() // _CORES_AN_ENCODER)))
 
     def __enter__(self) -> Self:
         return self
@@ -78,9 +78,17 @@ class FileReaders:
 
     def encoders(self, workers: Workers) -> MappingWorkers:
         """Return who is to encode what is read: ``workers`` or, where processes read for a graphics card, others."""
-        if workers.elsewhere or self._pool is None or batches_at_once() == 1:
-            return workers
-        return self._encoders
+        return self._encoders if self._needs_encoders and not workers.elsewhere else workers
+
+    @property
+    def _needs_encoders(self) -> bool:
+        return self._pool is not None and batches_at_once() > 1
+
+    def expect_all(self, n_files: int, sources: Sources) -> None:
+        """Start what reads and what encodes so many files, before it is known what is to be done with each."""
+        self.expect(n_files)
+        if self._needs_encoders:
+            self._encoders.start(open_networks, sources)
 
     def expect(self, n_files: int) -> None:
         """Start processes if so many files are worth it, and there are none yet."""
@@ -232,17 +240,26 @@ class ProcessWorkers:
 
     def map(self, function: Callable[..., Result], tasks: Iterable[Task], *shared: Any) -> Iterator[Result]:
         """Yield the results in the order of the tasks."""
-        if self._pool is None or shared != self._shared:
-            self.stop()
-            self._shared = shared
-            self._pool = ProcessPoolExecutor(self._n_processes, _context(), _begin_tasks, shared)
-        starts = ((task, _submitted(self._pool, function, task)) for task in tasks)
+        pool = self._started(shared)
+        starts = ((task, _submitted(pool, function, task)) for task in tasks)
         for task, future in begun_early(starts, lambda: 2 * self._n_processes):
             try:
                 result = future.result()
             except BrokenProcessPool:
                 result = function(task, *shared)
             yield result
+
+    def start(self, begin: Callable[..., object], *shared: Any) -> None:
+        """Let processes for tasks that share this begin with ``begin(*shared)``, and wait for none of them."""
+        for _ in range(self._n_processes):
+            _submitted(self._started(shared), _begun, begin)
+
+    def _started(self, shared: tuple[Any, ...]) -> ProcessPoolExecutor:
+        if self._pool is None or shared != self._shared:
+            self.stop()
+            self._shared = shared
+            self._pool = ProcessPoolExecutor(self._n_processes, _context(), _begin_tasks, shared)
+        return self._pool
 
     def stop(self) -> None:
         """End the processes, after the tasks that they are at."""
@@ -268,6 +285,10 @@ def _begin_tasks(*shared: Any) -> None:
     global _shared_by_tasks
     _shared_by_tasks = shared
     _begin_process()
+
+
+def _begun(begin: Callable[..., object], *shared: Any) -> None:
+    begin(*shared)
 
 
 def _with_shared(function: Callable[..., Result], task: Any) -> Result:
