@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 from dataclasses import dataclass
@@ -36,6 +37,28 @@ def chosen_device() -> str:
 def has_nvidia_card() -> bool:
     """Say whether the machine has an NVIDIA card, without loading anything."""
     return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+
+
+class _CardMemory(ctypes.Structure):
+    """What NVIDIA's management library tells of the memory of a card."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def free_card_bytes() -> int:
+    """Return how much memory of the first NVIDIA card is free, 0 where nobody can tell; nothing starts on the card."""
+    handle, memory = ctypes.c_void_p(), _CardMemory()
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        steps = (
+            library.nvmlInit_v2(),
+            library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)),
+            library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)),
+        )
+        library.nvmlShutdown()
+    except (OSError, AttributeError):
+        return 0
+    return 0 if any(steps) else int(memory.free)
 
 
 @dataclass(frozen=True)

@@ -188,8 +188,7 @@ def test_processes_that_encode_for_a_card_give_what_threads_give(
 ) -> None:
     monkeypatch.setattr(adding, "_PICTURES_AT_ONCE", 4)
     monkeypatch.setattr(adding, "_MOST_PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr(file_reading, "batches_at_once", lambda: 2)
-    monkeypatch.setattr(file_reading, "available_processors", lambda: 8)
+    monkeypatch.setattr(file_reading, "encoding_processes", lambda: 2)
     for number in range(40):
         (photos / f"{number}.png").write_text(f"{'bad' if number == 7 else 'picture'} {number}")
     encoding: set[int] = set()

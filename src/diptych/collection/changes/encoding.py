@@ -7,6 +7,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,13 +16,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray
-from diptych.cluster import MappingWorkers
+from diptych.cluster import MappingWorkers, available_processors
 from diptych.collection.changes.file_facts import file_status
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
+from diptych.graphics_card import free_card_bytes
 
 if TYPE_CHECKING:
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder
@@ -189,11 +191,31 @@ def _points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> Any
         return np.asarray(to_points(np.asarray(features, dtype=np.float32)))
 
 
+# What ONNX Runtime takes of a card to encode a batch with the networks of the default retriever, and room to spare.
+_CARD_BYTES_A_BATCH = 6 << 30
+_MOST_BATCHES = 4
+# What so many cores read keeps a process busy that encodes it.
+_CORES_AN_ENCODER = 4
+
+
 def batches_at_once() -> int:
-    """Return how many batches are read, and how many encoded, at once: a few do not keep a graphics card busy."""
+    """Return how many batches are read, and how many encoded, at once: one alone does not keep a graphics card busy."""
     from diptych.encoders.networks.onnx_network import uses_card
 
-    return 4 if uses_card() else 1
+    return _batches_on_card() if uses_card() else 1
+
+
+@lru_cache(maxsize=1)
+def _batches_on_card() -> int:
+    # Once: there is less of it when networks have been opened.
+    return max(1, min(_MOST_BATCHES, free_card_bytes() // _CARD_BYTES_A_BATCH))
+
+
+def encoding_processes() -> int:
+    """Return how many processes are worth starting to encode pictures: for a graphics card some, otherwise none."""
+    from diptych.encoders.networks.onnx_network import uses_card
+
+    return max(1, min(batches_at_once(), available_processors() // _CORES_AN_ENCODER)) if uses_card() else 0
 
 
 Asker = TypeVar("Asker")

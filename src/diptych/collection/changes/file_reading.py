@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import shutil
@@ -13,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from diptych import own_process
 from diptych.cluster import MappingWorkers, Workers, available_processors, begun_early
-from diptych.collection.changes.encoding import Sources, batches_at_once, open_networks
+from diptych.collection.changes.encoding import Sources, encoding_processes, open_networks
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
 from diptych.errors import InvalidInputError
 
@@ -40,11 +42,12 @@ _LEAST_CORES = 4
 # Threads read as many in the time that processes take to start.
 _MANY_FILES = 256
 _FILES_A_TASK = 8
-# Each has the networks on the card, and what so many cores read keeps it busy.
-_MOST_ENCODERS, _CORES_AN_ENCODER = 4, 4
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
+# What mallopt of glibc calls the size from which on a block has pages of its own, and how much of a heap may lie free.
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+_LARGEST_KEPT, _MOST_KEPT = 32 << 20, 2**31 - 1
 _NEEDED = ("diptych.encoders.image.picture_facts", "diptych.encoders.image.picture_decoding")
 
 
@@ -67,28 +70,25 @@ class FileReaders:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
         self._has_stopped = False
-        self._encoders = ProcessWorkers(max(1, min(_MOST_ENCODERS, available_processors() // _CORES_AN_ENCODER)))
+        self._encoders: ProcessWorkers | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._encoders.stop()
+        if self._encoders is not None:
+            self._encoders.stop()
         self._stop()
-
-    def encoders(self, workers: Workers) -> MappingWorkers:
-        """Return who is to encode what is read: ``workers`` or, where processes read for a graphics card, others."""
-        return self._encoders if self._needs_encoders and not workers.elsewhere else workers
-
-    @property
-    def _needs_encoders(self) -> bool:
-        return self._pool is not None and batches_at_once() > 1
 
     def expect_all(self, n_files: int, sources: Sources) -> None:
         """Start what reads and what encodes so many files, before it is known what is to be done with each."""
         self.expect(n_files)
-        if self._needs_encoders:
+        if self._encoders is not None:
             self._encoders.start(open_networks, sources)
+
+    def encoders(self, workers: Workers) -> MappingWorkers:
+        """Return who is to encode what is read: ``workers`` or, where processes read for a graphics card, others."""
+        return workers if workers.elsewhere or self._encoders is None else self._encoders
 
     def expect(self, n_files: int) -> None:
         """Start processes if so many files are worth it, and there are none yet."""
@@ -97,6 +97,8 @@ class FileReaders:
         if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
             self._folder = _folder_in_memory()
             self._pool = _started(self._folder)
+            n_encoders = encoding_processes()
+            self._encoders = ProcessWorkers(n_encoders) if n_encoders else None
 
     def read(self, requests: Sequence[FileRequest]) -> list[ReadFile]:
         """Read the facts of files, as `read_files` does."""
@@ -285,6 +287,11 @@ def _begin_tasks(*shared: Any) -> None:
     global _shared_by_tasks
     _shared_by_tasks = shared
     _begin_process()
+    # Pixels come and go all the time: getting their pages from the system again takes longer than filling them.
+    with suppress(OSError, AttributeError, TypeError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_MMAP_THRESHOLD, _LARGEST_KEPT)
+        set_option(_TRIM_THRESHOLD, _MOST_KEPT)
 
 
 def _begun(begin: Callable[..., object], *shared: Any) -> None:
