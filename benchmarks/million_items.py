@@ -26,6 +26,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from diptych import own_process
+from diptych.cluster import available_processors
 from diptych.collection import Collection, Record
 from diptych.collection.browse.live_items import text_hash
 from diptych.collection.storage.item import Item
@@ -203,9 +205,10 @@ def _median(work: Callable[[int], Any], times: int = 30) -> float:
 
 
 def ask(folder: Path) -> dict[str, float]:
-    """Open the collection as a fresh process does, ask it everything, and return what it took."""
+    """Open the collection as a worker of the service does, ask it everything, and return what it took."""
     import faiss
 
+    own_process.keep_heaps_small(available_processors())
     started = time.perf_counter()
     collection = opened(folder)
     collection.search("first", k=10)

@@ -11,6 +11,8 @@ import pytest
 # Blocks too large for Python's own heap and too small for pages of their own; the last one holds the top of the heap.
 _MEMORY = """
 import threading, time
+from diptych import own_process
+from diptych import own_process
 from diptych.service.operations import workers
 
 def anonymous():
@@ -35,7 +37,7 @@ print(full - anonymous())
 
 # Once larger blocks have been freed, glibc takes a megabyte from the heap, where smaller ones keep it in its place.
 _LARGE = """
-workers._keep_heaps_small()
+own_process.keep_heaps_small(2)
 before = bytes(20 << 20)
 del before
 blocks, small = [], []
@@ -57,7 +59,7 @@ print(all(turns.acquire(timeout=30) for _ in range(3)))
 _POOL = """
 import sys
 assert "pyarrow" not in sys.modules
-workers._keep_heaps_small()
+own_process.keep_heaps_small(2)
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """

@@ -20,7 +20,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, STORED_DATE, Filter, given_date, number_of, text_of
 from diptych.collection.storage.item import joined_fields
 from diptych.collection.storage.layout import search_package
-from diptych.collection.storage.rows import sound_fields
+from diptych.collection.storage.rows import sound_columns
 from diptych.data.photo_facts.places import region_of
 
 # Names of metadata and of what every item has may be equal, so each has its mark.
@@ -337,10 +337,9 @@ class ColumnsBuilder:
         for name, kind, texts, whose in own_columns(rows):
             self._append(name, kind, texts, np.arange(len(rows)) if whose is None else whose)
         # One document is parsed faster than many.
-        ids = rows["id"].to_pylist()
-        metadata = json.loads(f"[{','.join(map(sound_fields, rows['metadata'].to_pylist(), ids))}]")
+        metadata = json.loads(f"[{','.join(sound_columns(rows['metadata'], rows['id']))}]")
         if rows["facts"].null_count < len(rows):
-            facts = json.loads(f"[{','.join(map(sound_fields, rows['facts'].to_pylist(), ids))}]")
+            facts = json.loads(f"[{','.join(sound_columns(rows['facts'], rows['id']))}]")
             metadata = [joined_fields(said, given) for said, given in zip(facts, metadata, strict=True)]
         for name, values, owners in _fields(metadata):
             for made_of, texts, whose in _by_type(values, owners):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache
 
-from diptych.arrays import BoolArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.browse.columns import Columns, column_name
 from diptych.collection.browse.facets import Facet, facet_of
 from diptych.collection.browse.filter import Filter, filter_name
@@ -59,7 +59,7 @@ class Part:
 
     def without(self, orders: IntArray) -> Part:
         """Return the part without some items, named by their time of addition."""
-        places = self.segment.places(orders)
+        places = self.segment.places(orders)[0]
         if not len(places):
             return self
         live = np.ones(len(self.segment), dtype=bool) if self.live is None else self.live.copy()
@@ -131,7 +131,8 @@ class LiveItems:
 
     parts: tuple[Part, ...] = ()
     newest_ns: int = 0
-    _matching: LRUCache[Filter, list[BoolArray]] = field(default_factory=lambda: LRUCache(_REMEMBERED), repr=False)
+    # Eight to the byte: a filter among millions of items would take megabytes.
+    _matching: LRUCache[Filter, list[AnyArray]] = field(default_factory=lambda: LRUCache(_REMEMBERED), repr=False)
     _facets: LRUCache[tuple[Filter | None, int], list[Facet]] = field(
         default_factory=lambda: LRUCache(_REMEMBERED), repr=False
     )
@@ -229,13 +230,15 @@ class LiveItems:
     def masks(self, wanted: Filter) -> list[BoolArray]:
         """Return which live items of each part meet a filter."""
         with self._lock:
-            masks = self._matching.get(wanted)
-        if masks is None:
+            packed = self._matching.get(wanted)
+        if packed is None:
             found = ((part, part.segment.columns.matching(wanted, len(part.segment))) for part in self.parts)
             masks = [mask if part.live is None else mask & part.live for part, mask in found]
             with self._lock:
-                self._matching[wanted] = masks
-        return masks
+                self._matching[wanted] = [np.packbits(mask) for mask in masks]
+            return masks
+        pairs = zip(packed, self.parts, strict=True)
+        return [np.unpackbits(bits, count=len(part.segment)).view(bool) for bits, part in pairs]
 
     def matching(self, wanted: Filter) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""

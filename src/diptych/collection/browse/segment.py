@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.arrays import AnyArray, IntArray
 from diptych.atomic_files import read_json, write_json
 from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
 from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
@@ -107,23 +107,17 @@ class Segment(ABC):
     def holders(self, hits: WordHits) -> tuple[IntArray, IntArray]:
         """Return the places of the items that words lead to, and the number of the hit that leads to each."""
         if hits.holder == "item":
-            places, is_here = self._sought(np.array(hits.keys, dtype=np.int64))
-            return places[is_here], np.flatnonzero(is_here)
+            return self.places(np.array(hits.keys, dtype=np.int64))
         found = [self.find("content", key) for key in hits.keys]
         which = np.repeat(np.arange(len(found)), [len(places) for places in found])
         return np.array([place for places in found for place in places], dtype=np.int64), which
 
-    def places(self, orders: IntArray) -> IntArray:
-        """Return the places of those of the orders that are here."""
-        places, is_here = self._sought(orders)
-        return places[is_here]
-
-    def _sought(self, orders: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return the places at which some orders would be, and which of them are."""
-        if not len(self):
-            return np.zeros(len(orders), dtype=np.int64), np.zeros(len(orders), dtype=bool)
-        places = np.minimum(np.searchsorted(self.orders, orders), len(self) - 1)
-        return places, np.asarray(self.orders[places] == orders)
+    def places(self, orders: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the places of those of the orders that are here, and which these are."""
+        places = np.searchsorted(self.orders, orders)
+        which = np.flatnonzero(places < len(self))
+        which = which[self.orders[places[which]] == orders[which]]
+        return places[which], which
 
 
 class MemorySegment(Segment):

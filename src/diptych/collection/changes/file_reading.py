@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import shutil
@@ -14,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -45,9 +43,6 @@ _FILES_A_TASK = 8
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
-# What mallopt of glibc calls the size from which on a block has pages of its own, and how much of a heap may lie free.
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
-_LARGEST_KEPT, _MOST_KEPT = 32 << 20, 2**31 - 1
 _NEEDED = ("diptych.encoders.image.picture_facts", "diptych.encoders.image.picture_decoding")
 
 
@@ -287,11 +282,7 @@ def _begin_tasks(*shared: Any) -> None:
     global _shared_by_tasks
     _shared_by_tasks = shared
     _begin_process()
-    # Pixels come and go all the time: getting their pages from the system again takes longer than filling them.
-    with suppress(OSError, AttributeError, TypeError):
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(_MMAP_THRESHOLD, _LARGEST_KEPT)
-        set_option(_TRIM_THRESHOLD, _MOST_KEPT)
+    own_process.keep_freed_memory()
 
 
 def _begun(begin: Callable[..., object], *shared: Any) -> None:

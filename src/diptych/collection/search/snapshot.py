@@ -282,7 +282,7 @@ class SearchSnapshot:
             else [mask.copy() for mask in self.items.masks(wanted)]
         )
         for part, mask in zip(parts, masks, strict=True):
-            mask[part.segment.places(np.array(itself, dtype=np.int64))] = False
+            mask[part.segment.places(np.array(itself, dtype=np.int64))[0]] = False
         return masks
 
     def _language_notes(self, query: Query) -> tuple[str, ...]:

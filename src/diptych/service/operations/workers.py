@@ -39,10 +39,6 @@ from diptych.service.settings import Settings, settings_from_json, settings_to_j
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
-# What mallopt of glibc calls the greatest number of heaps, from which size on a block has pages of its own, and how
-# much of a heap may lie free at its end.
-_ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1
-_OWN_PAGES_BYTES, _FREE_BYTES = 128 << 10, 1 << 20
 _RETURN_SECONDS = 10.0
 _log = logging.getLogger("diptych.service")
 
@@ -232,7 +228,7 @@ def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket) -> None:
-    _keep_heaps_small()
+    own_process.keep_heaps_small(usable_cores())
     # Imported where requests are answered: a supervisor needs no application.
     from diptych.service.app import create_app
 
@@ -247,23 +243,6 @@ def _stop_with_supervisor() -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _keep_heaps_small() -> None:
-    """Let threads share a heap for each core, and large blocks go back to the system when they are freed.
-
-    glibc makes eight heaps for a core, and what dozens of threads free lies about in them; and whenever a larger block
-    is freed, it takes all of that size from the heaps from then on, between what is kept. The memory of a busy service
-    grew for an hour by that. The number of heaps counts where threads have not begun yet. PyArrow has heaps of its own,
-    one for each thread, which keep what nothing uses any more; it takes from these instead, if it has not been imported
-    yet.
-    """
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    with suppress(OSError, AttributeError, TypeError):
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(_ARENA_MAX, max(2, usable_cores()))
-        set_option(_MMAP_THRESHOLD, _OWN_PAGES_BYTES)
-        set_option(_TRIM_THRESHOLD, _FREE_BYTES)
 
 
 def _return_memory() -> None:
