@@ -24,7 +24,7 @@ from diptych.collection.browse.segment import (
     keys_of,
 )
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.storage.rows import item_rows
+from diptych.collection.storage.rows import item_rows, sound_columns, sound_fields
 from diptych.collection.storage.store import points_table
 from kill_trials import ToyRetriever
 
@@ -232,3 +232,25 @@ def test_repair_leaves_the_files_in_use(filled: Collection) -> None:
         "text-toy-cosine-1",
     ]
     assert is_as_expected(filled)
+
+
+@given(
+    st.lists(st.integers(0, 40), unique=True, max_size=20),
+    st.lists(st.integers(-3, 45), max_size=20),
+)
+@settings(max_examples=60)
+def test_places_of_orders_are_those_that_are_here(stored: list[int], asked: list[int]) -> None:
+    segment = MemorySegment([Item(id=str(order), path=None, content_hash=None, added_ns=order) for order in stored])
+    places, which = segment.places(np.array(asked, dtype=np.int64))
+    assert [(asked[number], sorted(stored)[place]) for place, number in zip(places, which, strict=True)] == [
+        (order, order) for order in asked if order in stored
+    ]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_column_of_fields_is_made_sound_as_each_of_them(deep: bool) -> None:
+    fields = ['{"a": 1}', None, "", '{"b": NaN}', '{"": 1}', "[" * 20 + "]" * 20 if deep else '{"c": 123}']
+    ids = [str(row) for row in range(len(fields))]
+    expected = [sound_fields(one, name) for one, name in zip(fields, ids, strict=True)]
+    assert sound_columns(pa.array(fields, pa.string()), pa.array(ids)) == expected
+    assert expected[:5] == ['{"a": 1}', "{}", "{}", "{}", "{}"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from diptych.collection import Collection, Record
+from diptych.collection.storage import word_index
 from diptych.collection.storage.engine import engine_package
 from kill_trials import ToyRetriever
 
@@ -93,3 +96,40 @@ def test_words_that_a_former_version_has_indexed_are_indexed_again(described: Co
         assert not opened.add([]).changed
         assert answers_by_words(opened, "ecole") == [1]
         assert answers_by_words(opened, "狗") == [5]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["beach"], ["beach", "2019"], ["beach", "sunny"], ["holidays", "beach"], ["nowhere"], ["nowhere", "beach"]],
+)
+def test_columns_asked_one_by_one_hold_what_joined_ones_hold(
+    words: list[str], collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = photos / "beach holidays"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{2016 + number}.png").write_text(f"picture of the beach {number}")
+    records = [
+        Record(path, labels=["sunny beach"] if number % 2 else ["rain"], metadata={"place": "Beach Road", "year": 2019})
+        for number, path in enumerate(sorted(folder.iterdir()))
+    ]
+    collection.add([*records, Record(captions=["a sunny beach"])])
+
+    def found(few_rows: int) -> list[dict[tuple[str, Any], float]]:
+        monkeypatch.setattr(word_index, "_FEW_ROWS", few_rows)
+        index, scores = collection._state.store.words, [Counter(), Counter()]
+        for total, hits in zip(
+            scores, (index.all_of([(word,) for word in words], 100), index.any_of(words[0], 100)), strict=True
+        ):
+            for one in hits:
+                for key, score in zip(one.keys, one.scores, strict=True):
+                    total[one.holder, key] += score
+        return scores
+
+    for joined, apart in zip(found(10**6), found(0), strict=True):
+        assert joined.keys() == apart.keys()
+        assert [joined[key] for key in joined] == pytest.approx([apart[key] for key in joined], rel=1e-4)
+    # So many hold all of them that nobody is told how good each one is.
+    monkeypatch.setattr(word_index, "_FEW_ROWS", 0)
+    (paths,) = (hits for hits in collection._state.store.words.all_of([("beach",), ("holidays",)], 3) if hits.keys)
+    assert len(paths.keys) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,8 @@ _CUTTING = {
     "remove_stop_words": False,
 }
 _MANY_UNINDEXED = 10_000
+# Joined columns of so many rows take no longer than another query.
+_FEW_ROWS = 20_000
 _KOREAN_WORD = re.compile(r"[가-힣]+")
 _PARTICLES = ("", *"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
@@ -68,52 +70,41 @@ class WordIndex:
     def any_of(self, words: str, limit: int, *, captions: bool = True) -> list[WordHits]:
         """Return what holds the most of some words, in captions as well or everywhere else."""
         tables = [name for name in _TABLES if captions or name != "captions"]
-        return [hits for name in tables for hits in self._in_columns(name, words, limit)]
+        return [hits for name in tables for hits in self._asked(name, [(words,)], limit, needs_all=False)]
 
     def all_of(self, words: Sequence[Sequence[str]], limit: int, field_names: Set[str] = frozenset()) -> list[WordHits]:
         """Return what holds every one of some words, each in one of its forms.
 
         ``field_names`` are words that metadata are called by.
         """
-        find = self._with_one if len(words) == 1 else self._with_each
-        return [hits for name in _TABLES for hits in find(name, words, limit, field_names)]
+        return [hits for name in _TABLES for hits in self._asked(name, words, limit, True, field_names)]
 
-    def _with_one(
-        self, name: str, words: Sequence[Sequence[str]], limit: int, field_names: Set[str]
-    ) -> Iterator[WordHits]:
-        (forms,) = words
-        yield from self._in_columns(name, " ".join(forms), limit, len(forms) == 1, not field_names.isdisjoint(forms))
-
-    def _with_each(
-        self, name: str, words: Sequence[Sequence[str]], limit: int, field_names: Set[str]
-    ) -> Iterator[WordHits]:
-        columns = _TABLES[name][0]
-        if len(columns) > 1:
-            # The engine takes long for words that most rows have, as folders are called by: one column is soon asked.
-            together = self._hits(name, _match(" ".join(forms[0] for forms in words), columns[0], True), limit)
-            if together is not None and len(together.keys) >= limit:
-                yield together
-                return
-        hits = self._hits(name, _query(words, columns, field_names), limit)
-        if hits is not None:
-            yield hits
-
-    def _in_columns(
-        self, name: str, words: str, limit: int, needs_all: bool = False, names_fields: bool = False
-    ) -> Iterator[WordHits]:
-        """Ask each column by itself, which takes a tenth of the time where many rows have the words."""
-        for column in _searched(_TABLES[name][0], names_fields):
-            hits = self._hits(name, _match(words, column, needs_all), limit)
-            if hits is not None:
-                yield hits
-
-    def _hits(self, name: str, query: Any, limit: int) -> WordHits | None:
-        columns, holder, key = _TABLES[name]
-        table = self._table(name)
+    def _asked(
+        self,
+        name: str,
+        words: Sequence[Sequence[str]],
+        limit: int,
+        needs_all: bool,
+        field_names: Set[str] = frozenset(),
+    ) -> list[WordHits]:
+        columns, table = _TABLES[name][0], self._table(name)
         if table is None or not self._is_ready(name, table, columns):
-            return None
-        found = table.search(query).select([key, "_score"]).limit(limit).to_arrow()
-        return WordHits(holder, found[key].to_pylist(), found["_score"].to_pylist())
+            return []
+        n_rows = table.count_rows()
+        if not n_rows:
+            return []
+        each = [
+            [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in _searched(columns, is_name)]
+            for forms, is_name in ((forms, not field_names.isdisjoint(forms)) for forms in words)
+        ]
+        if n_rows > _FEW_ROWS and len(columns) > 1:
+            # The engine takes long to join columns where many rows have the words, as folders are called by.
+            if len(words) == 1:
+                return [_hits(table, name, match, limit) for match in each[0]]
+            together = _match(" ".join(forms[0] for forms in words), columns[0], True)
+            if len((in_one := _hits(table, name, together, limit)).keys) >= limit:
+                return [in_one]
+        return [_hits(table, name, _joined("MUST", [_joined("SHOULD", matches) for matches in each]), limit)]
 
     def _is_ready(self, name: str, table: Any, columns: Sequence[str]) -> bool:
         # A collection of a former version gets its indexes from the next writer.
@@ -143,19 +134,16 @@ def _searched(columns: Sequence[str], names_fields: bool) -> list[str]:
     return [column for column in columns if column != "metadata" or not names_fields]
 
 
-def _query(words: Sequence[Sequence[str]], columns: Sequence[str], field_names: Set[str]) -> Any:
-    """Return the query for rows with all of the words, each in any of the columns."""
+def _hits(table: Any, name: str, query: Any, limit: int) -> WordHits:
+    _, holder, key = _TABLES[name]
+    found = table.search(query).select([key, "_score"]).limit(limit).to_arrow()
+    return WordHits(holder, found[key].to_pylist(), found["_score"].to_pylist())
+
+
+def _joined(occur: Literal["MUST", "SHOULD"], queries: Sequence[Any]) -> Any:
+    """Return a query for what meets all of some queries, or any of them."""
     query = search_package("lancedb.query")
-    each = []
-    for forms in words:
-        chosen = _searched(columns, not field_names.isdisjoint(forms))
-        matches = [_match(" ".join(forms), column, len(forms) == 1) for column in chosen]
-        each.append(matches[0] if len(matches) == 1 else _joined(query.Occur.SHOULD, matches))
-    return _joined(query.Occur.MUST, each)
-
-
-def _joined(occur: Any, queries: Sequence[Any]) -> Any:
-    return search_package("lancedb.query").BooleanQuery([(occur, one) for one in queries])
+    return queries[0] if len(queries) == 1 else query.BooleanQuery([(query.Occur[occur], one) for one in queries])
 
 
 def _match(word: str, column: str, needs_all: bool) -> Any:
