@@ -63,7 +63,7 @@ unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, c
 
 docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
 	$(call heading,documentation)
-	@DOCS_WITH_SEARCH=false DOCS_WITH_COLOURS=false DOCS_SIGNATURE_WIDTH=100000 $(BIN)/mkdocs build --strict --quiet --site-dir $(WORK)/site
+	@DOCS_WITH_SEARCH=false DOCS_SIGNATURE_WIDTH=100000 $(BIN)/mkdocs build --strict --quiet --site-dir $(WORK)/site
 
 # The tests build wheel and sdist and compare them; here pip builds, in an environment of its own, as it does for users.
 package: $(VENV)/.ready-test ## install into an empty environment, use it

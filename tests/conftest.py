@@ -84,14 +84,6 @@ FIRST = (
 )
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile together what every worker imports: for each by itself that takes as long as all that it collects."""
-    if hasattr(session.config, "workerinput"):
-        from tests.shared_bytecode import compile_own_share
-
-        compile_own_share(session.config)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package alone: tests have none, and each worker would read all their docstrings."""

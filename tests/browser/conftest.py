@@ -32,6 +32,8 @@ N_SCENES = 80
 TOKEN = "a-token-that-only-the-tests-know"
 # Two cores may be shared by several test processes; what is waited for comes much sooner on a quiet machine.
 PATIENCE = 20_000
+# A browser remembers the last 50 steps; a window that comes near is not used again.
+LONG_HISTORY = 30
 # Each window prepares two panels of an address bar that nobody sees, in a second of processor time. Chromium keeps the
 # last list it is given; the other names are those that Playwright gives.
 UNUSED_FEATURES = (
@@ -199,16 +201,16 @@ class Windows:
         return context.new_page()
 
     def give_back(self, page: Page, options: dict[str, Any]) -> None:
-        """Forget all that a test did: what it stored, what it held back, where its mouse was, where it has been."""
+        """Forget all that a test did: what it stored, what it held back, where its mouse was."""
+        if page.evaluate("history.length") > LONG_HISTORY:
+            page.context.close()
+            return
         page.unroute_all(behavior="ignoreErrors")
         page.evaluate("localStorage.clear()")
         # Something small of the same service: for an empty page the browser would start a process, and end this one.
         page.goto(page.evaluate("location.origin") + "/health")
         page.mouse.move(0, 0)
         page.context.clear_cookies()
-        session = page.context.new_cdp_session(page)
-        session.send("Page.resetNavigationHistory")
-        session.detach()
         self.free.setdefault(repr(options), []).append(page)
 
 

@@ -219,10 +219,15 @@ class Tables:
 def oldest_read(ages: Iterable[timedelta], read_for: timedelta) -> timedelta:
     """Return the age of the oldest version that was the newest within a time: somebody may have begun to read it.
 
+    Where that still is the newest, which is never forgotten, all that are older than the time may go.
+
     >>> oldest_read([timedelta(minutes=age) for age in (0, 5, 30)], timedelta(minutes=1))
     datetime.timedelta(seconds=300)
+    >>> oldest_read([timedelta(minutes=age) for age in (5, 30)], timedelta(minutes=1))
+    datetime.timedelta(seconds=60)
     """
-    return min((age for age in ages if age > read_for), default=read_for)
+    newest, *others = sorted(ages)
+    return min((age for age in others if age > read_for), default=read_for) if newest <= read_for else read_for
 
 
 def unit_of(name: str) -> str:
