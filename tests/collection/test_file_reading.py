@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import AddProgress, Collection, Record
-from diptych.collection.changes import adding, file_reading, item_changes
+from diptych.collection.changes import adding, encoding, file_reading, item_changes
 from diptych.collection.changes.file_facts import FileRequest, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, ProcessWorkers, ReadFile, read_files
 from diptych.encoders import EfficientNetLite
@@ -191,7 +191,7 @@ def test_processes_that_encode_for_a_card_give_what_threads_give(
     monkeypatch.setattr(file_reading, "encoding_processes", lambda: 2)
     for number in range(40):
         (photos / f"{number}.png").write_text(f"{'bad' if number == 7 else 'picture'} {number}")
-    encoding: set[int] = set()
+    busy: set[int] = set()
     workers: list[ProcessWorkers] = []
     monkeypatch.setattr(
         file_reading, "ProcessWorkers", lambda count: workers.append(ProcessWorkers(count)) or workers[-1]
@@ -199,15 +199,37 @@ def test_processes_that_encode_for_a_card_give_what_threads_give(
 
     def progress(told: AddProgress) -> None:
         if told.done and workers[0]._pool._processes:
-            encoding.update(workers[0]._pool._processes)
+            busy.update(workers[0]._pool._processes)
             if killed and told.done == 8:
-                os.kill(min(encoding), signal.SIGKILL)
+                os.kill(min(busy), signal.SIGKILL)
 
     report = collection.add(photos, progress=progress)
     assert (report.added, list(report.skipped)) == (42, [str(photos / "7.png")])
-    assert len(encoding) == 2
+    assert len(busy) == 2
     assert multiprocessing.active_children() == []
     for path in set(photos.glob("*.png")) - {photos / "7.png"}:
         first = collection.search(path, k=1)[0]
         assert first.path == path
         assert first.score == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("free", "cores", "batches", "processes"),
+    [(0, 16, 1, 1), (8 << 30, 16, 1, 1), (13 << 30, 16, 2, 2), (140 << 30, 16, 4, 4), (140 << 30, 8, 4, 2)],
+)
+def test_a_card_gets_as_many_batches_as_it_has_memory_for(
+    free: int, cores: int, batches: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.encoders.networks.onnx_network.uses_card", lambda: True)
+    monkeypatch.setattr(encoding, "free_card_bytes", lambda: free)
+    monkeypatch.setattr(encoding, "available_processors", lambda: cores)
+    encoding._batches_on_card.cache_clear()
+    try:
+        assert (encoding.batches_at_once(), encoding.encoding_processes()) == (batches, processes)
+    finally:
+        encoding._batches_on_card.cache_clear()
+
+
+def test_a_processor_encodes_where_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.encoders.networks.onnx_network.uses_card", lambda: False)
+    assert (encoding.batches_at_once(), encoding.encoding_processes()) == (1, 0)
