@@ -175,6 +175,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose data is not here, or fail it where DIPTYCH_REQUIRE_DATA says that it must be."""
+    if item.config.getoption("--storage") and item.get_closest_marker("folder"):
+        pytest.skip("it is about the files of a folder on a disk")
     for marker in item.iter_markers("data"):
         problem = missing_data(os.environ.get("DIPTYCH_DATA", ""), *marker.args)
         if problem and os.environ.get("DIPTYCH_REQUIRE_DATA", "0") not in ("", "0"):

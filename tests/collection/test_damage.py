@@ -45,6 +45,7 @@ def found_in(collection: Collection) -> str:
         return str(refused)
 
 
+@pytest.mark.folder
 def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     """Points, features, thumbnails, indexes and search files are made again; what is asked meanwhile is refused."""
     (tmp_path / "whole").mkdir()
@@ -67,6 +68,7 @@ def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     assert counts["recovered"] == 1
 
 
+@pytest.mark.folder
 def test_what_cannot_be_made_again_is_named_and_refused(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     name = next((collection.folder / "store" / "captions.lance" / "data").iterdir())
@@ -79,6 +81,7 @@ def test_what_cannot_be_made_again_is_named_and_refused(collection: Collection) 
         list(again)
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize("table", ["items", "points_text_toy-cosine-0"])
 def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) -> None:
     collection.add([Record(captions=["one"], id="1")])
@@ -93,6 +96,7 @@ def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) ->
         assert again.repair().is_whole is (table != "items")
 
 
+@pytest.mark.folder
 def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     for name in ("store/ledger.jsonl", "last_run.json", "collection.json", "changes.jsonl"):
@@ -106,6 +110,7 @@ def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) ->
         assert again.verify().is_whole
 
 
+@pytest.mark.folder
 def test_a_flip_in_the_list_of_changes_is_found_and_refused_and_repair_drops_what_it_lost(
     collection: Collection,
 ) -> None:
@@ -141,6 +146,7 @@ def test_a_list_of_changes_of_before_is_read_and_goes_on(collection: Collection)
     assert [(one.number, one.items) for one in collection.history()] == [(1, 0), (2, 1), (3, 2)]
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize("name", ["changes.jsonl", "index/current.json"])
 def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str) -> None:
     collection.add([Record(captions=["one"], id="1")])
@@ -167,6 +173,7 @@ def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str
         assert [hit.id for hit in again.search("two", 1, target="texts")] == ["2"]
 
 
+@pytest.mark.folder
 def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_power_cut(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
