@@ -132,8 +132,8 @@ class LaidDownSquares(Mapping[Square, NDArray[np.uint8]]):
 class HashedFile(type(Path())):  # type: ignore[misc]
     """The path of a file that was read and hashed before, so that whoever encodes it need not do so again.
 
-    It is a path like any other. Paths made from it know nothing, and it goes to other processes as a plain one, unless
-    its squares were laid down for them.
+    It is a path like any other. Paths made from it know nothing, and without squares, which are for this machine alone,
+    it goes to other processes as a plain one.
     """
 
     digest: bytes | None = None
@@ -153,7 +153,7 @@ class HashedFile(type(Path())):  # type: ignore[misc]
         return file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not isinstance(self.squares, LaidDownSquares):
+        if not self.squares:
             return Path, (os.fspath(self),)
         return HashedFile.of, (os.fspath(self), self.digest, self.status, self.squares)
 
