@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import shutil
 import statistics
@@ -41,6 +42,8 @@ _BATCH = 20_000
 _VOCABULARY = 20_000
 # Points of networks fill far fewer dimensions than they have; without clusters a search has to look into many lists.
 _FILLED = 32
+# Below what a process and the files that it uses take at a million items.
+_LITTLE_MEGABYTES = 500
 
 
 # On two quiet cores, with a million items.
@@ -255,6 +258,39 @@ def ask(folder: Path) -> dict[str, float]:
     return found
 
 
+def ask_in_little_memory(folder: Path) -> dict[str, float]:
+    """Search with less memory than the files in use take: the system lets go of pages, and reads them again."""
+    for file in (path for path in folder.rglob("*") if path.is_file()):
+        with file.open("rb") as stream:
+            # What others have read is in memory on their account.
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    own_process.keep_heaps_small(available_processors())
+    if not _limit_memory(_LITTLE_MEGABYTES << 20):
+        return {}
+    with opened(folder) as collection:
+        collection.search("first", k=10)
+        name = f"in {_LITTLE_MEGABYTES} MB, "
+        return {
+            f"{name}plain, ms": _median(lambda turn: collection.search(f"plain {turn}", hybrid=False)),
+            f"{name}short, ms": _median(lambda turn: collection.search(f"query {turn}")),
+            f"{name}private memory, MB": private_megabytes(),
+        }
+
+
+def _limit_memory(n_bytes: int) -> bool:
+    """Put this process into a control group of so much memory, what it reads of files included; root alone can."""
+    for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = Path(base, f"diptych-{os.getpid()}")
+        try:
+            group.mkdir()
+            (group / limit).write_text(str(n_bytes))
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+        except OSError:
+            continue
+        return True
+    return False
+
+
 def change(folder: Path) -> dict[str, float]:
     """Add one item at a time, and look at once for it by points, by a filter and by words."""
     with opened(folder) as collection:
@@ -467,6 +503,7 @@ def _in_process(folder: Path, step: str, n_items: int) -> dict[str, float]:
 
 STEPS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "ask": lambda folder, _: ask(folder),
+    "little memory": lambda folder, _: ask_in_little_memory(folder),
     "change": lambda folder, _: change(folder),
     "fold": lambda folder, _: fold(folder),
     "load": load,
