@@ -268,11 +268,11 @@ def ask_in_little_memory(folder: Path) -> dict[str, float]:
     if not _limit_memory(_LITTLE_MEGABYTES << 20):
         return {}
     with opened(folder) as collection:
-        collection.search("first", k=10)
+        collection.search("first", k=10, hybrid=False)
         name = f"in {_LITTLE_MEGABYTES} MB, "
         return {
             f"{name}plain, ms": _median(lambda turn: collection.search(f"plain {turn}", hybrid=False)),
-            f"{name}short, ms": _median(lambda turn: collection.search(f"query {turn}")),
+            f"{name}short, ms": _median(lambda turn: collection.search(f"query {turn}"), 5),
             f"{name}private memory, MB": private_megabytes(),
         }
 
