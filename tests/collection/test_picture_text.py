@@ -121,6 +121,7 @@ def test_backups_and_exports_have_the_text(signs: Collection, tmp_path: Path) ->
         assert names(opened, "sign") == ["copy", "shop"]
 
 
+@pytest.mark.folder
 def test_a_collection_of_before_gets_texts_without_encoding(signs: Collection, photos: Path) -> None:
     """It has no table of texts, and its items no index of words."""
     signs.close()

@@ -56,6 +56,7 @@ def long_job(collection: Collection) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.folder
 def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) -> None:
     job = long_job(collection)
     assert job.stdout is not None
@@ -80,6 +81,7 @@ def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) 
     assert collection.verify().is_whole
 
 
+@pytest.mark.folder
 def test_a_writer_that_stands_still_is_named_and_nobody_waits_for_it_to_read(collection: Collection) -> None:
     job = long_job(collection)
     assert job.stdout is not None

@@ -207,6 +207,7 @@ def test_a_new_machine_takes_over_the_search_files_and_fetches_features_when_ask
             assert np.array_equal(rows, first.features("text")[1])
 
 
+@pytest.mark.folder
 def test_a_backup_moves_a_collection_into_the_storage_and_back(
     machine: Machine, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
