@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import os
 from contextlib import suppress
@@ -61,6 +60,9 @@ def keep_freed_memory() -> None:
 
 
 def _set_options(options: dict[int, int]) -> None:
+    # Every program imports this module, and few of them set anything.
+    import ctypes
+
     # Only glibc has them.
     with suppress(OSError, AttributeError, TypeError):
         set_option = ctypes.CDLL(None).mallopt

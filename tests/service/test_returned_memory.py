@@ -55,6 +55,13 @@ workers._RETURN_SECONDS = 0.01
 threading.Thread(target=workers._return_memory, daemon=True).start()
 print(all(turns.acquire(timeout=30) for _ in range(3)))
 """
+_KEPT = """
+own_process.keep_freed_memory()
+blocks = [b"x" * (8 << 20) for _ in range(12)]
+full = anonymous()
+del blocks
+print(full - anonymous())
+"""
 # As the service is started: nothing has imported PyArrow before.
 _POOL = """
 import sys
@@ -76,6 +83,11 @@ def test_freed_memory_is_returned_within_a_turn() -> None:
 @ON_GLIBC
 def test_large_blocks_are_returned_at_once() -> None:
     assert _returned(_LARGE) > 90_000
+
+
+@ON_GLIBC
+def test_processes_that_fill_large_blocks_all_the_time_keep_them() -> None:
+    assert _returned(_KEPT) < 20_000
 
 
 def test_tables_of_words_are_let_go_of_again_and_again() -> None:
