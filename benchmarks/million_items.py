@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,6 +45,9 @@ _VOCABULARY = 20_000
 _FILLED = 32
 # Below what a process and the files that it uses take at a million items.
 _LITTLE_MEGABYTES = 500
+# Where Linux limits memory, in its former and its present way.
+_CONTROL_GROUPS = {"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
+_GROUP = "diptych-million-items-"
 
 
 # On two quiet cores, with a million items.
@@ -279,8 +283,8 @@ def ask_in_little_memory(folder: Path) -> dict[str, float]:
 
 def _limit_memory(n_bytes: int) -> bool:
     """Put this process into a control group of so much memory, what it reads of files included; root alone can."""
-    for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        group = Path(base, f"diptych-{os.getpid()}")
+    for base, limit in _CONTROL_GROUPS.items():
+        group = Path(base, f"{_GROUP}{os.getpid()}")
         try:
             group.mkdir()
             (group / limit).write_text(str(n_bytes))
@@ -289,6 +293,13 @@ def _limit_memory(n_bytes: int) -> bool:
             continue
         return True
     return False
+
+
+def _remove_memory_limits() -> None:
+    """Remove the groups of processes that have ended."""
+    for group in (group for base in _CONTROL_GROUPS for group in Path(base).glob(f"{_GROUP}*")):
+        with suppress(OSError):
+            group.rmdir()
 
 
 def change(folder: Path) -> dict[str, float]:
@@ -533,6 +544,7 @@ def main() -> None:
                 for name, value in _in_process(at, step, arguments.items).items():
                     print(f"{name:50s} {value:10.2f}  {_judged(name, value)}", flush=True)
     finally:
+        _remove_memory_limits()
         if arguments.folder is None:
             shutil.rmtree(base)
 
