@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,15 +145,19 @@ def test_a_crowd_that_sends_pictures_leaves_a_core_to_searches(running_service: 
         assert service.context.decoding_limit.waiting == 3
         # Nobody has to see the end of the drawings.
         while not all(answer.done() for answer in answers):
-            for process in _decoding_processes():
-                os.kill(process, signal.SIGKILL)
+            _kill_decoding_processes()
             time.sleep(0.05)
     assert {answer.result() for answer in answers} <= {415, 422}
 
 
-def _decoding_processes() -> list[int]:
-    children = [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
-    return [int(pid) for pid in children if b"decoding_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+def _kill_decoding_processes() -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        # Threads and processes end while they are looked at.
+        with suppress(OSError):
+            for child in (thread / "children").read_text().split():
+                with suppress(OSError):
+                    if b"decoding_worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        os.kill(int(child), signal.SIGKILL)
 
 
 def test_what_takes_long_to_read_is_kept_as_it_is_seen(tmp_path: Path) -> None:
