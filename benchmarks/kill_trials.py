@@ -40,6 +40,7 @@ from diptych.space import Space
 
 WIDTH = 8
 WRITE_WAIT_SECONDS = 30.0
+START_SECONDS = 120.0
 State = dict[str, Any]
 
 
@@ -301,7 +302,10 @@ class Trials:
         self.log.unlink(missing_ok=True)
         place = {"location": self.location, "workplace": str(self.workplace), "log": str(self.log)}
         pid = self._ask({**place, "seed": 1000 * self.seed + number, "environment": environment})["pid"]
+        deadline = time.monotonic() + START_SECONDS
         while not self.log.exists() or "\n" not in self.log.read_text():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the child has not opened {self.location} within {START_SECONDS:.0f} s")
             time.sleep(0.005)
         return int(pid)
 

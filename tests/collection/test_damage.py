@@ -196,6 +196,7 @@ def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_pow
         assert again.verify().is_whole
 
 
+@pytest.mark.folder
 def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     flip(next((collection.folder / "store" / "captions.lance" / "data").iterdir()), 10)
@@ -204,6 +205,7 @@ def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
         assert not again.verify().is_whole
 
 
+@pytest.mark.folder
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
 def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
     counts, wrong = power_cuts.run_trials(2, seed=3, longest=1.5)
@@ -211,6 +213,7 @@ def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
     assert counts["recovered"] == 2
 
 
+@pytest.mark.folder
 def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
     try:
         counts, wrong = full_disk.run_trials(1, seed=1)
@@ -220,6 +223,7 @@ def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
     assert counts["recovered"] == 1
 
 
+@pytest.mark.folder
 def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     (collection.folder / "store" / "ledger.jsonl").unlink()
@@ -231,6 +235,7 @@ def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection
     assert "items.lance" in json.loads(lines[-1].partition(" ")[2])["heads"]
 
 
+@pytest.mark.folder
 def test_durability_is_chosen_for_each_collection(
     collection: Collection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -252,6 +257,7 @@ def test_durability_is_chosen_for_each_collection(
             Collection.create(tmp_path / "new", ToyRetriever(), durability=wrong)
 
 
+@pytest.mark.folder
 def test_retrievers_reach_the_disk_before_they_are_in_force_whatever_the_durability(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,7 @@ def test_squares_go_through_memory_where_there_is_some(
     assert not shared.exists() or list(shared.iterdir()) == []
 
 
+@pytest.mark.folder
 def test_processes_stay_while_a_job_lets_others_write(
     collection: Collection, photos: Path, processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,6 +214,7 @@ def test_a_reader_follows_a_retriever_that_goes_and_comes_back_without_points(co
     assert [stored.missing for stored in reader.retrievers()] == [0, 0]
 
 
+@pytest.mark.folder
 def test_nothing_acknowledged_is_lost_to_kills() -> None:
     counts, wrong = run_trials(5, seed=1, longest=0.8)
     assert wrong == []

@@ -13,21 +13,18 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from diptych import own_process
 from diptych.cluster import MappingWorkers, Workers, available_processors, begun_early
 from diptych.collection.changes.encoding import Sources, encoding_processes, open_networks
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
 from diptych.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from diptych.encoders.image.reading_once import Places
 
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
 Reader = Callable[[Sequence[FileRequest]], list[ReadFile]]
@@ -100,7 +97,7 @@ class FileReaders:
         if (pool := self._pool) is not None:
             parts = [requests[start : start + _FILES_A_TASK] for start in range(0, len(requests), _FILES_A_TASK)]
             try:
-                return [file for files in pool.map(_sent_files, parts) for file in files.taken()]
+                return [file for files in pool.map(_sent_files, parts) for file in files]
             except BrokenProcessPool:
                 self._stop()
         return read_files(requests)
@@ -169,36 +166,18 @@ def _begin(large_pictures: Any, folder: Path | None) -> None:
     _begin_process(at_end=partial(_remove, folder))
 
 
-@dataclass(frozen=True)
-class _SentFiles:
-    """What a process has read: squares lie one after another in a file in memory, where there is one.
+def _sent_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
+    """Read files for another process: squares lie one after another in a file in memory, where there is one.
 
     Through a pipe they would take longer than it takes to decode them. Those that are cut from the same pixels later
     lie there once.
     """
+    from diptych.encoders.image.reading_once import LaidDownPixels, LaidDownSquares
 
-    files: list[ReadFile]
-    squares: Sequence[Places] = ()
-    laid_down: Path | None = None
-
-    def taken(self) -> list[ReadFile]:
-        """Return the files with their squares, which whoever encodes them reads."""
-        from diptych.encoders.image.reading_once import LaidDownPixels, LaidDownSquares
-
-        if self.laid_down is None:
-            return self.files
-        pixels = LaidDownPixels(self.laid_down)
-        return [
-            (file[0], replace(file[1], squares=LaidDownSquares(pixels, places))) if isinstance(file, tuple) else file
-            for file, places in zip(self.files, self.squares, strict=True)
-        ]
-
-
-def _sent_files(requests: Sequence[FileRequest]) -> _SentFiles:
     files = [_read_file(request) for request in requests]
     held = [file[1].squares if isinstance(file, tuple) else {} for file in files]
     if _own_folder is None or not any(held):
-        return _SentFiles(files)
+        return files
     arrays = {id(pixels): pixels for squares in held for pixels in squares.values()}
     starts = dict(zip(arrays, accumulate((pixels.size for pixels in arrays.values()), initial=0), strict=False))
     path = _own_folder / uuid.uuid4().hex
@@ -208,10 +187,13 @@ def _sent_files(requests: Sequence[FileRequest]) -> _SentFiles:
     except OSError:
         # Containers have little of that memory.
         path.unlink(missing_ok=True)
-        return _SentFiles(files)
+        return files
+    laid_down = LaidDownPixels(path)
     places = [{square: (starts[id(pixels)], pixels.shape) for square, pixels in squares.items()} for squares in held]
-    left = [(file[0], replace(file[1], squares={})) if isinstance(file, tuple) else file for file in files]
-    return _SentFiles(left, places, path)
+    return [
+        (file[0], replace(file[1], squares=LaidDownSquares(laid_down, there))) if isinstance(file, tuple) else file
+        for file, there in zip(files, places, strict=True)
+    ]
 
 
 def _read_file(request: FileRequest) -> ReadFile:

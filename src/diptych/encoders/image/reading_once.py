@@ -83,17 +83,23 @@ _reading = threading.Lock()
 class LaidDownPixels:
     """Pixels of several pictures in a file, which lies in memory: read once they are asked for, in any process.
 
-    The file is removed then, or when nobody can ask for it any more.
+    The file is removed then, or when nobody it was sent to can ask for it any more.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pixels: NDArray[np.uint8] | None = None
         self._cut: dict[int, NDArray[np.uint8]] = {}
-        weakref.finalize(self, path.unlink, missing_ok=True).atexit = False
 
-    def __reduce__(self) -> tuple[type[LaidDownPixels], tuple[Path]]:
-        return LaidDownPixels, (self._path,)
+    @classmethod
+    def sent(cls, path: Path) -> LaidDownPixels:
+        """Return the pixels for whoever they were sent to."""
+        pixels = cls(path)
+        weakref.finalize(pixels, path.unlink, missing_ok=True).atexit = False
+        return pixels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LaidDownPixels.sent, (self._path,)
 
     def cut(self, start: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
         """Return the pixels that lie in a place; those of one place are the same object."""
