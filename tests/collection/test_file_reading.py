@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -69,6 +70,22 @@ def test_pixels_that_are_left_uncut_are_sent_once(requests, processes) -> None:
         whole, middle, smaller = read[1].squares.values()
         assert whole is middle is smaller
         assert whole.shape == (40, 60, 3)
+
+
+def test_processes_start_while_the_caller_goes_on(requests, processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_start = threading.Event()
+    started = file_reading._started
+    monkeypatch.setattr(file_reading, "_started", lambda folder: may_start.wait(60) and started(folder))
+    with FileReaders() as readers:
+        readers.expect_all(len(requests), [])
+        assert multiprocessing.active_children() == []
+        may_start.set()
+        readers.expect(len(requests))
+        assert len(multiprocessing.active_children()) == 2
+        same_as(read_files(requests), readers.read(requests))
+    with FileReaders() as readers:
+        readers.expect_all(len(requests), [])
+    assert multiprocessing.active_children() == []
 
 
 def test_pixels_that_nobody_asks_for_leave_no_file(requests, processes, tmp_path: Path, monkeypatch) -> None:

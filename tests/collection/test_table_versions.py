@@ -9,6 +9,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,20 @@ def _item(number: int) -> Item:
 
 def _versions(store: Store, name: str) -> int:
     return len(list((store.folder / f"{name}.lance" / "_versions").glob("*.manifest")))
+
+
+def test_files_of_megabytes_are_joined_later_than_small_ones(store: Store) -> None:
+    large = np.zeros((300, 2048), dtype=np.float32)
+    for number in range(42):
+        keys = [f"{number} {row}" for row in range(300)]
+        store.add_vectors("features", keys, large)
+        store.add_vectors("points", keys[:3], large[:3, :2])
+    store.compact(n_changed=1000)
+    pieces = [store.tables.needed(name).stats()["fragment_stats"]["num_fragments"] for name in ("features", "points")]
+    assert pieces == [42, 1]
+    store.compact(everything=True)
+    assert store.tables.needed("features").stats()["fragment_stats"]["num_fragments"] == 1
+    assert store.tables.needed("features").count_rows() == 42 * 300
 
 
 def test_what_is_read_for_long_stays_as_it_was(store: Store) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, tee
@@ -295,7 +295,7 @@ class Adding:
         if work.path is not None and found is not None:
             said |= self._said_of_itself(work.path, found)
         if known is None:
-            said["id"] = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
+            said["id"] = record.id or (self._text_id(record) if work.path is None else secrets.token_hex(8))
         if record.captions is not None and (known is None or tuple(record.captions) != known.captions):
             said["captions"] = tuple(record.captions)
             said["caption_ids"] = caption_ids(known, said.get("id", ""), said["captions"])

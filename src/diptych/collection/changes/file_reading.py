@@ -63,20 +63,26 @@ class FileReaders:
         self._folder: Path | None = None
         self._has_stopped = False
         self._encoders: ProcessWorkers | None = None
+        self._starting: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._encoders is not None:
-            self._encoders.stop()
-        self._stop()
+        try:
+            self._wait_for_start()
+        finally:
+            if self._encoders is not None:
+                self._encoders.stop()
+            self._stop()
 
     def expect_all(self, n_files: int, sources: Sources) -> None:
-        """Start what reads and what encodes so many files, before it is known what is to be done with each."""
-        self.expect(n_files)
-        if self._encoders is not None:
-            self._encoders.start(open_networks, sources)
+        """Start what reads and what encodes so many files, while the caller finds out what is to be done with each."""
+        self._wait_for_start()
+        if self._is_worth(n_files):
+            starter = ThreadPoolExecutor(1)
+            self._starting = starter.submit(self._start, sources)
+            starter.shutdown(wait=False)
 
     def encoders(self, workers: Workers) -> MappingWorkers:
         """Return who is to encode what is read: ``workers`` or, where processes read for a graphics card, others."""
@@ -84,13 +90,27 @@ class FileReaders:
 
     def expect(self, n_files: int) -> None:
         """Start processes if so many files are worth it, and there are none yet."""
-        if self._pool is not None or self._has_stopped:
-            return
-        if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
-            self._folder = _folder_in_memory()
-            self._pool = _started(self._folder)
-            n_encoders = encoding_processes()
-            self._encoders = ProcessWorkers(n_encoders) if n_encoders else None
+        self._wait_for_start()
+        if self._is_worth(n_files):
+            self._start()
+
+    def _is_worth(self, n_files: int) -> bool:
+        has_begun = self._pool is not None or self._has_stopped
+        is_much = n_files > _MANY_FILES and available_processors() >= _LEAST_CORES
+        return is_much and not has_begun and own_process.is_ours()
+
+    def _start(self, sources: Sources | None = None) -> None:
+        self._folder = _folder_in_memory()
+        self._pool = _started(self._folder)
+        if n_encoders := encoding_processes():
+            self._encoders = ProcessWorkers(n_encoders)
+            if sources is not None:
+                self._encoders.start(open_networks, sources)
+
+    def _wait_for_start(self) -> None:
+        if self._starting is not None:
+            self._starting.result()
+            self._starting = None
 
     def read(self, requests: Sequence[FileRequest]) -> list[ReadFile]:
         """Read the facts of files, as `read_files` does."""
@@ -216,11 +236,13 @@ class ProcessWorkers:
         self._n_processes = n_processes
         self._pool: ProcessPoolExecutor | None = None
         self._shared: tuple[Any, ...] = ()
+        self._lock = threading.Lock()
+        self._starter: threading.Thread | None = None
 
     def map(self, function: Callable[..., Result], tasks: Iterable[Task], *shared: Any) -> Iterator[Result]:
         """Yield the results in the order of the tasks."""
-        pool = self._started(shared)
-        starts = ((task, _submitted(pool, function, task)) for task in tasks)
+        # Tasks are asked for while the processes start.
+        starts = ((task, _submitted(self._started(shared), function, task)) for task in tasks)
         for task, future in begun_early(starts, lambda: 2 * self._n_processes):
             try:
                 result = future.result()
@@ -230,18 +252,29 @@ class ProcessWorkers:
 
     def start(self, begin: Callable[..., object], *shared: Any) -> None:
         """Let processes for tasks that share this begin with ``begin(*shared)``, and wait for none of them."""
+        self._starter = threading.Thread(target=self._start, args=(begin, shared))
+        self._starter.start()
+
+    def _start(self, begin: Callable[..., object], shared: tuple[Any, ...]) -> None:
         for _ in range(self._n_processes):
             _submitted(self._started(shared), _begun, begin)
 
     def _started(self, shared: tuple[Any, ...]) -> ProcessPoolExecutor:
-        if self._pool is None or shared != self._shared:
-            self.stop()
-            self._shared = shared
-            self._pool = ProcessPoolExecutor(self._n_processes, _context(), _begin_tasks, shared)
-        return self._pool
+        with self._lock:
+            if self._pool is None or shared != self._shared:
+                self._end()
+                self._shared = shared
+                self._pool = ProcessPoolExecutor(self._n_processes, _context(), _begin_tasks, shared)
+            return self._pool
 
     def stop(self) -> None:
         """End the processes, after the tasks that they are at."""
+        if self._starter is not None:
+            self._starter.join()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None

@@ -312,8 +312,10 @@ class Root:
 
     def is_missing(self, stored: str) -> bool:
         """Say whether the file of a stored path is gone; one that merely cannot be reached is not."""
+        name = os.path.join(self.folder, stored)
         try:
-            os.stat(split_moment(self.folder / stored)[0])
+            # Paths are slow to make, and few are moments.
+            os.stat(split_moment(name)[0] if "#" in stored else name)
         except OSError as problem:
             return isinstance(problem, (FileNotFoundError, NotADirectoryError))
         return False

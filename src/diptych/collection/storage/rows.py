@@ -18,7 +18,9 @@ from diptych.errors import CollectionError
 
 # Collections from before have no such columns, and null in them is nothing.
 LATER_COLUMNS = ("facts", "facts_read")
-_MANY_FRAGMENTS = 40
+_MANY_FRAGMENTS, _MOST_FRAGMENTS = 40, 400
+# Joined, files of this size are read no faster, and joining reads and writes all of them.
+_SMALL_BYTES = 2 << 20
 _MANY_DELETED = 1000
 _BYTES_AT_ONCE = 1 << 27
 
@@ -168,4 +170,6 @@ def is_worn(stats: dict[str, Any]) -> bool:
     fragments = stats["fragment_stats"]
     written = fragments["num_fragments"] * fragments["lengths"]["mean"]
     deleted = written - stats["num_rows"]
-    return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))
+    is_small = stats["total_bytes"] < _SMALL_BYTES * fragments["num_fragments"]
+    many = _MANY_FRAGMENTS if is_small else _MOST_FRAGMENTS
+    return bool(fragments["num_small_fragments"] >= many or deleted >= max(_MANY_DELETED, written / 2))
