@@ -19,15 +19,17 @@ from diptych.models import CCA, CFA, GMLDA, LCFS, MomentModel, Moments, SCMOrth,
 from diptych.models.labels import Targets
 from diptych.models.moments import moments
 
+HALVES = slice(0, 100), slice(100, None)
 BY_MOMENTS = [cls for cls in model_classes().values() if issubclass(cls, MomentModel)]
 
 
+@pytest.mark.parametrize("covariances", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_tensors_have_the_sums_of_arrays(views, dtype, monkeypatch):
+def test_tensors_have_the_sums_of_arrays(views, dtype, covariances, monkeypatch):
     images, texts = (side.astype(dtype) + 100 for side in views)
-    expected = moments(images, texts)
+    expected = moments(images, texts, covariances=covariances)
     monkeypatch.setattr("diptych.models.moments.card_for", lambda work: Card(torch, "cpu"))
-    found = moments(images, texts)
+    found = moments(images, texts, covariances=covariances)
     assert (found.n_rows, found.precision) == (expected.n_rows, expected.precision)
     for part in ("image_mean", "text_mean", "image", "text", "cross"):
         wanted = getattr(expected, part)
@@ -44,6 +46,19 @@ def test_moments_equal_centred_products_whatever_the_block(views, monkeypatch):
     np.testing.assert_allclose(sums.text, b.T @ b)
     np.testing.assert_allclose(sums.cross, a.T @ b)
     assert sums.n_rows == 300
+
+
+def test_moments_without_covariances_have_their_diagonals(views):
+    images, texts = views
+    whole, parts = moments(images, texts), [moments(images[rows], texts[rows], covariances=False) for rows in HALVES]
+    merged = parts[0].merge(parts[1])
+    assert (whole.has_covariances, merged.has_covariances) == (True, False)
+    np.testing.assert_allclose(merged.image, np.diag(whole.image))
+    np.testing.assert_allclose(merged.text, np.diag(whole.text))
+    np.testing.assert_allclose(merged.about_origin().image, np.diag(whole.about_origin().image))
+    np.testing.assert_allclose(merged.cross, whole.cross, atol=1e-10)
+    np.testing.assert_allclose(merged.deviations()[0], whole.deviations()[0])
+    assert merged.offset == pytest.approx(whole.offset)
 
 
 def test_float32_moments_keep_their_digits_far_from_the_origin():
@@ -166,6 +181,11 @@ def test_moments_that_cannot_be_merged_or_learned_from_say_why(problem):
         CCA(metric="cosin").fit_moments(plain)
     with pytest.raises(InvalidInputError, match="images are the same"):
         CCA().fit_moments(CCA().moments(np.full((5000, 3), 0.1), np.ones((5000, 2))))
+    with pytest.raises(InvalidInputError, match="CCA needs covariances"):
+        CCA().fit_moments(CFA().moments(images, texts))
+    with pytest.raises(InvalidInputError, match="of different methods"):
+        plain.merge(CFA().moments(images, texts))
+    CFA().fit_moments(plain)
 
 
 def test_constant_columns_get_no_weight_however_their_mean_was_rounded():

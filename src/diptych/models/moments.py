@@ -41,7 +41,8 @@ class Moments:
     Moments of parts of the rows, merged, are the moments of all rows, however they are grouped: to rounding. Each part
     is summed about its own means and moved to the common ones, so that features far from the origin keep their digits.
 
-    The precisions are the rounding units of the rows they were summed from: what lies below them is noise.
+    The precisions are the rounding units of the rows they were summed from: what lies below them is noise. For a method
+    that only scales features, ``image`` and ``text`` hold the diagonals alone.
 
     >>> import numpy as np
     >>> from diptych.models import CCA
@@ -74,7 +75,12 @@ class Moments:
     def offset(self) -> float:
         """How far the rows lie from the origin in units of their spread: of the two sides the farther."""
         sides = ((self.image_mean, self.image), (self.text_mean, self.text))
-        return max(relative_offset(mean, np.diag(moment) / max(1, self.n_rows)) for mean, moment in sides)
+        return max(relative_offset(mean, _diagonal(moment) / max(1, self.n_rows)) for mean, moment in sides)
+
+    @property
+    def has_covariances(self) -> bool:
+        """Whether the moments within the sides are there, not their diagonals alone."""
+        return self.image.ndim == 2
 
     @property
     def n_pairs(self) -> int:
@@ -94,6 +100,8 @@ class Moments:
             raise InvalidInputError(
                 f"moments of {self.cross.shape} and {other.cross.shape} features (images, texts) cannot be merged"
             )
+        if self.has_covariances != other.has_covariances:
+            raise InvalidInputError("moments of different methods cannot be merged; take all of them by one")
         n_rows = self.n_rows + other.n_rows
         # From either mean to the common one, as shares of the step between them.
         share = other.n_rows / max(1, n_rows)
@@ -103,8 +111,8 @@ class Moments:
             n_rows,
             self.image_mean + share * image_step,
             self.text_mean + share * text_step,
-            self.image + other.image + np.outer(weight * image_step, image_step),
-            self.text + other.text + np.outer(weight * text_step, text_step),
+            self.image + other.image + _square(image_step, weight, self.image),
+            self.text + other.text + _square(text_step, weight, self.text),
             self.cross + other.cross + np.outer(weight * image_step, text_step),
             max(self.image_precision, other.image_precision),
             max(self.text_precision, other.text_precision),
@@ -118,8 +126,8 @@ class Moments:
             self,
             image_mean=np.zeros_like(image_mean),
             text_mean=np.zeros_like(text_mean),
-            image=self.image + self.n_rows * np.outer(image_mean, image_mean),
-            text=self.text + self.n_rows * np.outer(text_mean, text_mean),
+            image=self.image + _square(image_mean, self.n_rows, self.image),
+            text=self.text + _square(text_mean, self.n_rows, self.text),
             cross=self.cross + self.n_rows * np.outer(image_mean, text_mean),
             labels=labels
             and replace(
@@ -143,9 +151,18 @@ class Moments:
                 raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
 
 
+def _diagonal(moment: FloatArray) -> FloatArray:
+    return moment if moment.ndim == 1 else np.diag(moment)
+
+
+def _square(mean: FloatArray, weight: float, moment: FloatArray) -> FloatArray:
+    """Return ``weight · mean meanᵀ``, or its diagonal where a moment is one."""
+    return weight * mean**2 if moment.ndim == 1 else np.outer(weight * mean, mean)
+
+
 def _deviations(moment: FloatArray, mean: FloatArray, n_rows: int, precision: float) -> FloatArray:
     # Of a column of equal numbers the moment may be a rounding below zero.
-    deviation = np.sqrt(np.maximum(np.diag(moment), 0) / max(1, n_rows))
+    deviation = np.sqrt(np.maximum(_diagonal(moment), 0) / max(1, n_rows))
     # The mean of equal numbers differs from them by the rounding of a sum.
     noise = max(8 * precision, BLOCK_ROWS * float(np.finfo(np.float64).eps))
     return np.where(deviation > noise * np.abs(mean), deviation, 0.0)
@@ -179,6 +196,7 @@ def moments(
     *,
     view: LabelView = "indicator",
     n_left_out: int = 0,
+    covariances: bool = True,
 ) -> Moments:
     """Accumulate the moments of two aligned matrices without copying either, and of ``view`` of the labels.
 
@@ -189,9 +207,10 @@ def moments(
     first = slice(0, BLOCK_ROWS)
     image_shift, text_shift = (column_means(side[first]).astype(side.dtype) for side in (images, texts))
     widths = image_shift.size, text_shift.size
-    card = card_for(len(images) * (widths[0] ** 2 + widths[1] ** 2 + widths[0] * widths[1]))
+    within = widths[0] ** 2 + widths[1] ** 2 if covariances else sum(widths)
+    card = card_for(len(images) * (within + widths[0] * widths[1]))
     blocks = zip(_shifted_blocks(images, image_shift, card), _shifted_blocks(texts, text_shift, card), strict=True)
-    sums = moments_of_blocks(blocks, *widths, center=True, card=card)
+    sums = moments_of_blocks(blocks, *widths, center=True, card=card, covariances=covariances)
     image_mean, text_mean = sums.image_mean + image_shift, sums.text_mean + text_shift
     label_sums = None
     if targets is not None:
@@ -227,32 +246,40 @@ def _shifted_blocks(rows: FloatArray, shift: FloatArray, card: Card | None) -> I
 
 
 def moments_of_blocks(
-    blocks: Iterable[tuple[Any, Any]], image_width: int, text_width: int, *, center: bool, card: Card | None = None
+    blocks: Iterable[tuple[Any, Any]],
+    image_width: int,
+    text_width: int,
+    *,
+    center: bool,
+    card: Card | None = None,
+    covariances: bool = True,
 ) -> Moments:
     """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
 
     With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero. Given a
-    ``card``, the blocks are tensors on it. The precision told is that of the sums, not of the rows.
+    ``card``, the blocks are tensors on it. The precision told is that of the sums, not of the rows. Without
+    ``covariances`` only the diagonals of the moments within a side are summed.
     """
     zeros = np.zeros if card is None else card.zeros
     ones = np.ones if card is None else card.ones
-    shapes = (image_width, image_width), (text_width, text_width), (image_width, text_width)
+    within = [(width, width) if covariances else (width,) for width in (image_width, text_width)]
     image_sum, text_sum = zeros(image_width), zeros(text_width)
-    image, text, cross = (zeros(shape) for shape in shapes)
+    image, text, cross = (zeros(shape) for shape in (*within, (image_width, text_width)))
     n_rows, precision = 0, float(np.finfo(np.float64).eps)
     for images, texts in blocks:
-        image += images.T @ images
-        text += texts.T @ texts
+        # Sums by BLAS: NumPy would take a twentieth of the time of the products.
+        image_row, text_row = ones(len(images), dtype=images.dtype), ones(len(texts), dtype=texts.dtype)
+        image += images.T @ images if covariances else image_row @ images**2
+        text += texts.T @ texts if covariances else text_row @ texts**2
         cross += images.T @ texts
         n_rows += len(images)
         if center:
-            # By BLAS: NumPy would take a twentieth of the time of the products.
-            image_sum += ones(len(images), dtype=images.dtype) @ images
-            text_sum += ones(len(texts), dtype=texts.dtype) @ texts
+            image_sum += image_row @ images
+            text_sum += text_row @ texts
     image_sum, text_sum, image, text, cross = map(as_array, (image_sum, text_sum, image, text, cross))
     image_mean, text_mean = image_sum / max(1, n_rows), text_sum / max(1, n_rows)
-    image -= np.outer(image_sum, image_mean)
-    text -= np.outer(text_sum, text_mean)
+    image -= _square(image_mean, n_rows, image)
+    text -= _square(text_mean, n_rows, text)
     cross -= np.outer(image_sum, text_mean)
     return Moments(n_rows, image_mean, text_mean, image, text, cross, precision, precision)
 
@@ -268,6 +295,8 @@ class MomentModel(CrossModalModel):
     label_view: ClassVar[LabelView] = "indicator"
     labelled_only: ClassVar[bool] = False
     """Whether rows without a label are left out of all sums."""
+    needs_covariances: ClassVar[bool] = True
+    """Whether it looks at the moments within a side, and not at their diagonals alone."""
 
     def moments(
         self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None, *, classes: ArrayLike | None = None
@@ -284,6 +313,8 @@ class MomentModel(CrossModalModel):
     def fit_moments(self, sums: Moments) -> Self:
         """Learn from the merged `moments` of all rows, as `fit` does from the rows themselves."""
         self._check_parameters()
+        if self.needs_covariances and not sums.has_covariances:
+            raise InvalidInputError(f"{type(self).__name__} needs covariances, which these moments lack; take its own")
         self._fit_moments(sums)
         self._finish_fit(sums.n_pairs, *sums.cross.shape)
         return self
@@ -300,7 +331,9 @@ class MomentModel(CrossModalModel):
         n_rows = len(images)
         if targets is not None and self.labelled_only:
             images, texts, targets = targets.with_labels_only(images, texts)
-        return moments(images, texts, targets, view=self.label_view, n_left_out=n_rows - len(images))
+        left_out = n_rows - len(images)
+        covariances = self.needs_covariances
+        return moments(images, texts, targets, view=self.label_view, n_left_out=left_out, covariances=covariances)
 
     def _fit_moments(self, sums: Moments) -> None:
         raise NotImplementedError

@@ -49,6 +49,7 @@ class CFA(MomentModel, LinearProjectionModel):
 
     when_to_use: ClassVar[str] = "Pairs without labels when there are too few of them to whiten; the simplest baseline."
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
+    needs_covariances: ClassVar[bool] = False
 
     singular_values_: FloatArray
 
