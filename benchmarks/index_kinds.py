@@ -2,11 +2,11 @@
 
     python benchmarks/index_kinds.py [--items 100000 1000000 4000000] [--width 256]
 
-Points are directions of a random subspace of 32 dimensions, as in ``million_items.py``. Each index is built, written to
-disk and opened anew as a collection would do it; then its effort (lists, candidates) is doubled until sample queries
-have a recall@10 of at least 0.95, and the median time of further single queries on one thread is printed, with the
-seconds to build it and the bytes on disk. Inverted lists are those that collections use: eight bits a number beyond 256
-MiB, mapped from disk, answers scored again with the exact points. The engine's own indexes answer through LanceDB.
+Points are directions of a random subspace of 32 dimensions, as in ``filled_collection.py``. Each index is built,
+written to disk and opened anew as a collection would do it; then its effort (lists, candidates) is doubled until sample
+queries have a recall@10 of at least 0.95, and the median time of further single queries on one thread is printed, with
+the seconds to build it and the bytes on disk. Inverted lists are those that collections use: eight bits a number beyond
+256 MiB, mapped from disk, answers scored again with the exact points. The engine's own indexes answer through LanceDB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pyarrow as pa
 from lancedb.index import HnswSq, IvfPq
 
 from diptych.collection.search.approximate_index import ApproximateIndex
-from million_items import PointRetriever
+from filled_collection import PointRetriever
 
 RECALL, QUERIES, K = 0.95, 100, 10
 Ask = Callable[[np.ndarray, int], list[int]]

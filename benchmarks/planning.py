@@ -27,7 +27,7 @@ from pathlib import Path
 from diptych import own_process
 from diptych.collection import RetrieverCosts, plan_collection
 from diptych.collection.storage.store import Store
-from million_items import Peak, PointRetriever, fill, opened, private_megabytes
+from filled_collection import Peak, PointRetriever, fill, opened, private_megabytes
 
 _MEGABYTE = 1e6
 _SEARCHES, _FURTHER = 300, 30

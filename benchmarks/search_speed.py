@@ -30,7 +30,7 @@ from diptych.collection import Collection, Record
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
-from million_items import PointRetriever
+from filled_collection import PointRetriever
 from speed_report import SpeedReport, installed, speed_parser
 
 RECALL_BAR = 0.95

@@ -30,7 +30,7 @@ import psutil
 from PIL import Image
 
 from diptych.collection import Collection, RetrieverCosts, plan_collection
-from million_items import PointRetriever, fill, opened, private_megabytes
+from filled_collection import PointRetriever, fill, opened, private_megabytes
 from painted_collection import painted_collection, phrases
 from planning import ROOM_BAR, SINGLE_THREAD, TIME_BAR
 from service_load import free_port, load, process

@@ -12,7 +12,7 @@ from diptych.collection import Collection, RetrieverCosts, plan_collection
 from diptych.collection.planning import Plan, _Side
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.errors import InvalidInputError
-from million_items import PointRetriever, fill
+from filled_collection import PointRetriever, fill
 from tests.collection.colour_retriever import ColourRetriever
 
 
