@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.atomic_files import read_json
 from diptych.collection import Item
 from diptych.collection.browse.live_items import Part
 from diptych.collection.browse.segment import MemorySegment
@@ -201,17 +203,43 @@ def test_distances_rank_far_from_the_origin() -> None:
     assert rows[:, 0].tolist() == list(range(10))
 
 
-def test_rounded_lists_are_scored_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("largest_packed", [0, 1 << 31])
+def test_rounded_lists_are_scored_again(largest_packed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
+    monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_PACKED", largest_packed)
     monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 0)
     matrix = points("euclidean", 4000, 16)
     gallery = gallery_of("euclidean", matrix, range(4000))
     gallery = with_index(gallery, "l2")
     index = gallery.blocks[0].index
     assert index is not None
-    assert index.is_coarse
+    assert (index.is_coarse, index.is_packed) == (True, largest_packed > 0)
     queries = points("euclidean", 20, 16, seed=1)
     rows, scores = gallery.search(queries, 5)
     truth = Space("euclidean").compare(queries, matrix)
     np.testing.assert_allclose(scores, np.take_along_axis(truth, rows, axis=1), rtol=1e-4, atol=1e-3)
     assert recall(gallery, queries) >= 0.9
+
+
+def test_packed_lists_are_kept_and_hidden_from_versions_that_would_misread_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
+    matrix = points("euclidean", 4000, 16)
+    built = ApproximateIndex.build(matrix, "l2")
+    built.write(tmp_path)
+    # Earlier versions ask for a digest, and take lists without one for missing.
+    assert "digest" not in read_json(tmp_path / "lists.json")
+    read = ApproximateIndex.read(tmp_path)
+    assert read is not None
+    assert (read.is_packed, read.probes, read.recall) == (True, built.probes, built.recall)
+    allowed = np.arange(4000) % 3 == 0
+    for mask in (None, allowed):
+        rows = [index.search(matrix[:50], index.wanted(10), mask)[1] for index in (built, read)]
+        np.testing.assert_array_equal(*rows)
+        assert (rows[0][:, 0] >= 0).all()
+        assert mask is None or mask[rows[0][rows[0] >= 0]].all()
+    damaged = bytearray((tmp_path / "lists.faiss").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "lists.faiss").write_bytes(damaged)
+    assert ApproximateIndex.read(tmp_path) is None

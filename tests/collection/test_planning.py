@@ -22,7 +22,10 @@ from tests.collection.colour_retriever import ColourRetriever
         (99_999, 256, None, "whole", 32),
         (100_000, 256, None, "vectors", 32),
         (2**28 // 1024, 256, None, "vectors", 32),
-        (2**28 // 1024 + 1, 256, None, "bytes", 8),
+        (2**28 // 1024 + 1, 256, None, "packed", 2),
+        (2**28 // 1020 + 1, 255, None, "bytes", 8),
+        (2**31 // 1024, 256, None, "packed", 2),
+        (2**31 // 1024 + 1, 256, None, "bytes", 8),
         (1_000_000, 256, 128, "codes", 1),
     ],
 )
@@ -33,12 +36,16 @@ def test_the_index_is_the_one_that_a_collection_chooses(
     assert (plan.index, plan.bits_per_number) == (index, bits_per_number)
 
 
-def test_lists_are_as_many_and_as_large_as_those_of_a_real_index(tmp_path: Path) -> None:
-    points = np.random.default_rng(0).standard_normal((100_000, 4), dtype=np.float32)
+@pytest.mark.parametrize(("largest", "form"), [(1 << 28, "vectors"), (0, "packed")])
+def test_lists_are_as_many_and_as_large_as_those_of_a_real_index(
+    largest: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", largest)
+    points = np.random.default_rng(0).standard_normal((100_000, 16), dtype=np.float32)
     built = ApproximateIndex.build(points, "l2")
     built.write(tmp_path)
-    plan, without = (plan_collection(count, 1, dims=4, captions=0) for count in (100_000, 99_999))
-    assert plan.lists == built.engine.nlist
+    plan, without = (plan_collection(count, 1, dims=16, captions=0) for count in (100_000, 99_999))
+    assert (plan.index, plan.lists) == (form, built.engine.nlist)
     in_lists = plan.search_files - without.search_files
     assert (tmp_path / "lists.faiss").stat().st_size == pytest.approx(in_lists, rel=0.05)
 
@@ -65,7 +72,7 @@ def test_parts_of_pictures_are_as_many_as_a_collection_has(tmp_path: Path) -> No
 
 def test_parts_of_pictures_cost_disk_memory_and_time() -> None:
     with_parts, without = (plan_collection(1_000_000, 50, regions=regions) for regions in (True, False))
-    assert (with_parts.index, with_parts.region_index, without.region_index) == ("bytes", "bytes", None)
+    assert (with_parts.index, with_parts.region_index, without.region_index) == ("packed", "bytes", None)
     points = 13 * 4 * 256 * 1_000_000
     assert points <= with_parts.store - without.store <= 1.01 * points
     assert with_parts.search_files - without.search_files > points

@@ -9,12 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.collection.search.approximate_index import LARGEST_FLAT, ROWS_PER_LIST, list_count
+from diptych.collection.search.approximate_index import ROWS_PER_LIST, list_count, list_form
 from diptych.collection.search.retriever_state import APPROXIMATE_FROM
 from diptych.encoders.image.picture_parts import REGIONS
 from diptych.errors import InvalidInputError
 
-IndexKind = Literal["whole", "vectors", "bytes", "codes"]
+IndexKind = Literal["whole", "vectors", "packed", "bytes", "codes"]
 
 # Bytes in the tables: of an item with a label and three fields, of a caption of eight words, of the key of a row.
 _ITEM_ROW, _CAPTION_ROW, _KEY = 145, 80, 78
@@ -29,7 +29,7 @@ _BUILD_ALWAYS, _BUILD_VECTORS, _ITEM_BUILD, _LIST_GROWTH = 400e6, 200e6, 1500, 1
 # Of one core: the seconds of an answer and of asking the engine for the words of a short text, as most texts are, and
 # how much is compared in a second.
 _ANSWER, _WORDS = 1.4e-3, 13e-3
-_NUMBERS_A_SECOND = {"whole": 4e9, "vectors": 2.7e9, "bytes": 1.2e9}
+_NUMBERS_A_SECOND = {"whole": 4e9, "vectors": 2.7e9, "packed": 8e9, "bytes": 1.2e9}
 _CODE_BYTES_A_SECOND = 2.2e9
 # Lists are looked into until 98 of 100 neighbours are found: in this share of a million points without clusters.
 _PROBED_OF_A_MILLION, _PROBED_POWER = 0.13, -0.2
@@ -56,8 +56,9 @@ class RetrieverCosts:
 class Plan:
     """What to provide for a collection; sizes are bytes, and those of machines hold for each of them.
 
-    ``index`` says how points are found: compared ``whole``, in lists of ``vectors``, in lists of ``bytes`` (eight bits
-    a number, scored again by the vectors on disk), or as ``codes`` of a hashing method, which are compared whole.
+    ``index`` says how points are found: compared ``whole``, in lists of ``vectors``, in ``packed`` lists (two bits a
+    number, in the memory of each process) or in lists of ``bytes`` (eight bits a number), both scored again by the
+    vectors on disk, or as ``codes`` of a hashing method, which are compared whole.
     ``region_index`` says the same of the points of parts of pictures, None where there are none.
     """
 
@@ -151,7 +152,7 @@ def plan_collection(
     >>> from diptych.collection import plan_collection
     >>> plan = plan_collection(1_000_000, qps=50)
     >>> plan.index, plan.bits_per_number, plan.lists
-    ('bytes', 8, 4000)
+    ('packed', 2, 4000)
     >>> plan_collection(100_000_000, qps=500, memory_per_machine=250e9).bits_per_point
     256
     """
@@ -238,13 +239,14 @@ def _plan(
         captions=captions,
         dims=dims,
         bits_per_point=bits or 32 * dims,
-        bits_per_number={"codes": 1, "bytes": 8}.get(pictures.kind, 32),
+        bits_per_number={"codes": 1, "packed": 2, "bytes": 8}.get(pictures.kind, 32),
         index=pictures.kind,
         lists=pictures.lists,
         region_points=parts.count,
         region_index=parts.kind if regions else None,
         region_lists=parts.lists,
-        own_memory=(cores + (cores > 1)) * (_LIBRARIES + costs.networks + items * _ITEM_OWN),
+        own_memory=(cores + (cores > 1))
+        * (_LIBRARIES + costs.networks + items * _ITEM_OWN + sum(side.own_bytes for side in sides)),
         mapped_memory=_HOT_ALWAYS + items * _ITEM_HOT + sum(side.hot_bytes for side in sides),
         build_memory=_BUILD_ALWAYS + (0 if bits else _BUILD_VECTORS) + build,
         # The points of all parts of a picture are one row.
@@ -281,11 +283,11 @@ class _Side:
             return "codes"
         if self.count < APPROXIMATE_FROM:
             return "whole"
-        return "vectors" if self.count * self.point_bytes <= LARGEST_FLAT else "bytes"
+        return list_form((self.count, self.dims))
 
     @property
     def lists(self) -> int:
-        return list_count(self.count) if self.kind in ("vectors", "bytes") else 0
+        return 0 if self.kind in ("whole", "codes") else list_count(self.count)
 
     @property
     def point_bytes(self) -> float:
@@ -295,8 +297,10 @@ class _Side:
     def list_bytes(self) -> float:
         if not self.lists:
             return 0
-        in_list = self.point_bytes if self.kind == "vectors" else self.dims
-        return self.count * (in_list + _LIST_NUMBER) + 4 * self.dims * self.lists
+        in_list = {"vectors": self.point_bytes, "packed": self.dims / 4}.get(self.kind, self.dims)
+        # Packed points lie together by 32, and the last of a list have empty places beside them.
+        empty = 16 * self.lists * in_list if self.kind == "packed" else 0
+        return self.count * (in_list + _LIST_NUMBER) + empty + 4 * self.dims * self.lists
 
     @property
     def training_bytes(self) -> float:
@@ -307,9 +311,14 @@ class _Side:
         return self.count * (self.point_bytes + _POINT_NAMES) + self.list_bytes
 
     @property
+    def own_bytes(self) -> float:
+        """Lists that each process has in its own memory."""
+        return self.list_bytes if self.kind == "packed" else 0
+
+    @property
     def hot_bytes(self) -> float:
-        """The lists, or where there are none the points themselves; the vectors of answers come from the disk."""
-        return self.list_bytes or self.count * self.point_bytes
+        """The other lists, or where there are none the points themselves; the vectors of answers come from the disk."""
+        return (self.list_bytes or self.count * self.point_bytes) - self.own_bytes
 
     @property
     def compare_seconds(self) -> float:

@@ -126,6 +126,7 @@ def _index(kind: str | None, lists: int) -> str:
     kinds = {
         "whole": "none, all points are compared",
         "vectors": f"{lists:,} lists of vectors",
+        "packed": f"{lists:,} packed lists",
         "bytes": f"{lists:,} lists of bytes",
         "codes": "none, all codes are compared",
     }

@@ -20,6 +20,10 @@ ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 10
 _ROWS_PER_ANSWER = 4
 LARGEST_FLAT = 1 << 28
+# Beyond this, lists are too large for every process to have them in its own memory.
+LARGEST_PACKED = 1 << 31
+# What exact scores choose from, for each answer and at least.
+_FROM_PACKED, _FROM_BYTES, _LEAST_FROM_PACKED = 4, 2, 100
 _ROWS_AT_ONCE = 1 << 16
 _DIGESTED = 1 << 20
 
@@ -28,8 +32,10 @@ class ApproximateIndex:
     """An inverted-file index over a fixed set of rows (Jégou et al., TPAMI 2011; Douze et al., "The Faiss library").
 
     The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only: as many as give
-    sample queries a recall of at least 0.98 among the ten nearest. Up to 256 MiB the lists hold the vectors themselves,
-    beyond that one byte per number, and answers are scored again with the exact vectors.
+    sample queries a recall of at least 0.98 among the ten nearest. Up to 256 MiB of vectors the lists hold them as they
+    are; up to 2 GiB four bits for two numbers (product quantisation), which are compared many at a time (André,
+    Kermarrec and Le Scouarnec, "Quicker ADC", TPAMI 2021) and lie in the memory of each process; beyond that one byte
+    per number, mapped from disk. Answers are scored again with the exact vectors.
     """
 
     def __init__(self, engine: Any, probes: int, recall: float) -> None:
@@ -41,9 +47,20 @@ class ApproximateIndex:
         return int(self.engine.ntotal)
 
     @property
+    def is_packed(self) -> bool:
+        """Whether the lists hold four bits for two numbers."""
+        return "FastScan" in type(self.engine).__name__
+
+    @property
     def is_coarse(self) -> bool:
         """Whether the lists hold rounded vectors, so that answers should be scored again."""
-        return "ScalarQuantizer" in type(self.engine).__name__
+        return self.is_packed or "ScalarQuantizer" in type(self.engine).__name__
+
+    def wanted(self, k: int) -> int:
+        """Return how many rows to ask for, because exact scores may put others first, to have the ``k`` nearest."""
+        if self.is_packed:
+            return max(_FROM_PACKED * k, _LEAST_FROM_PACKED)
+        return _FROM_BYTES * k if self.is_coarse else k
 
     @classmethod
     def build(
@@ -53,7 +70,7 @@ class ApproximateIndex:
         faiss = search_package("faiss")
         rng = np.random.default_rng(0)
         lists = list_count(len(vectors))
-        kind = "Flat" if vectors.nbytes <= LARGEST_FLAT else "SQ8"
+        kind = {"vectors": "Flat", "packed": f"PQ{vectors.shape[1] // 2}x4fs", "bytes": "SQ8"}[list_form(vectors.shape)]
         measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
         engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
         engine.cp.niter = _TRAINING_ROUNDS
@@ -104,8 +121,7 @@ class ApproximateIndex:
         k = min(_NEIGHBOURS, len(vectors))
         _, truth = faiss.knn(queries, vectors, k, metric=measure)
         while True:
-            # Coarse lists are asked for more, as the caller does before scoring again.
-            _, found = self.search(queries, 2 * k if self.is_coarse else k)
+            _, found = self.search(queries, min(self.wanted(k), len(vectors)))
             hits = (truth[:, :, None] == found[:, None, :]).any(axis=2)
             self.recall = float(hits.mean())
             if self.recall >= _TARGET_RECALL or self.probes >= lists:
@@ -117,23 +133,35 @@ class ApproximateIndex:
         with atomic_write(folder / "lists.faiss") as draft:
             search_package("faiss").write_index(self.engine, str(draft))
             digest, checksum = _digest(draft), file_checksum(draft)
-        about = {"digest": digest, "probes": self.probes, "recall": self.recall, "file": checksum}
+        # Versions of before packed lists would take their scores for exact ones; without a digest they build their own.
+        name = "packed_digest" if self.is_packed else "digest"
+        about = {name: digest, "probes": self.probes, "recall": self.recall, "file": checksum}
         write_json(folder / "lists.json", about)
 
     @classmethod
     def read(cls, folder: Path) -> ApproximateIndex | None:
-        """Return the index of a folder, its lists mapped; anything missing or damaged counts as absent."""
+        """Return the index of a folder, lists mapped if they can be; anything missing or damaged counts as absent."""
         try:
             about = read_json(folder / "lists.json")
-            if about["digest"] != _digest(folder / "lists.faiss"):
+            if _digest(folder / "lists.faiss") not in (about.get("digest"), about.get("packed_digest")):
                 return None
             faiss = search_package("faiss")
             engine = faiss.read_index(str(folder / "lists.faiss"), faiss.IO_FLAG_MMAP)
-            # By default threads are started in every search to read lists ahead: more work than the search itself.
-            faiss.downcast_InvertedLists(engine.invlists).prefetch_nthread = 0
-            return cls(engine, about["probes"], about["recall"])
+            index = cls(engine, about["probes"], about["recall"])
+            if not index.is_packed:
+                # By default threads are started in every search to read lists ahead: more work than the search itself.
+                faiss.downcast_InvertedLists(engine.invlists).prefetch_nthread = 0
+            return index
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return None
+
+
+def list_form(shape: tuple[int, ...]) -> Literal["vectors", "packed", "bytes"]:
+    """Return what lists hold of so many vectors of so many numbers."""
+    n_bytes = 4 * shape[0] * shape[1]
+    if n_bytes <= LARGEST_FLAT:
+        return "vectors"
+    return "packed" if n_bytes <= LARGEST_PACKED and shape[1] % 2 == 0 else "bytes"
 
 
 def list_count(n_rows: int) -> int:

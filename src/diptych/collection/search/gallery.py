@@ -234,13 +234,12 @@ class PointBlock:
         if usable is not None:
             allowed = np.zeros(len(self), dtype=bool)
             allowed[usable] = True
-        # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
-        wanted = min(len(self), 2 * k if index.is_coarse else k)
-        scores, rows = index.search(queries, wanted, allowed)
+        found, rows = index.search(queries, min(len(self), index.wanted(k)), allowed)
+        scores = found.astype(np.float64)
         is_score = scoring.is_linear and scoring.space.name != "covariance"
         if index.is_coarse or not is_score:
-            scores = scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
-        scores = scores.astype(np.float64)
+            for some in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // rows.shape[1] // self.vectors.shape[1])):
+                scores[some] = scoring.paired_scores(queries[some], self.vectors[np.maximum(rows[some], 0)])
         scores[rows < 0] = -np.inf
         # The engine sorts by scores alone, and most often they all differ.
         is_sorted = rows.shape[1] == k and bool((scores[:, :-1] > scores[:, 1:]).all())

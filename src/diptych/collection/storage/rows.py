@@ -66,7 +66,9 @@ def item_of_row(row: dict[str, Any], captions: Sequence[str]) -> Item:
     """Return the item of a row of :func:`items_table`."""
     row["caption_ids"], row["labels"] = tuple(row["caption_ids"]), tuple(row["labels"])
     for name in ("metadata", "facts"):
-        row[name] = json.loads(sound_fields(row.get(name), row["id"]))
+        stored = row.get(name) or "{}"
+        # Most have none, and this is done for every answer.
+        row[name] = {} if stored == "{}" else json.loads(sound_fields(stored, row["id"]))
     row["facts_read"] = row.get("facts_read") or ""
     return Item(**row, captions=tuple(captions))
 
