@@ -221,6 +221,17 @@ def test_rounded_lists_are_scored_again(largest_packed: int, monkeypatch: pytest
     assert recall(gallery, queries) >= 0.9
 
 
+def test_points_that_packed_lists_cannot_tell_apart_get_lists_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
+    rng = np.random.default_rng(0)
+    everywhere = rng.standard_normal((20_000, 8), dtype=np.float32)
+    index = ApproximateIndex.build(everywhere, "l2")
+    assert (index.is_coarse, index.is_packed) == (True, False)
+    assert index.recall >= 0.98
+    few_directions = everywhere[:, :3] @ rng.standard_normal((3, 32), dtype=np.float32)
+    assert ApproximateIndex.build(few_directions, "l2").is_packed
+
+
 def test_packed_lists_are_kept_and_hidden_from_versions_that_would_misread_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

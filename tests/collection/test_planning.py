@@ -41,10 +41,12 @@ def test_lists_are_as_many_and_as_large_as_those_of_a_real_index(
     largest: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", largest)
-    points = np.random.default_rng(0).standard_normal((100_000, 16), dtype=np.float32)
+    rng = np.random.default_rng(0)
+    # Points of networks fill fewer dimensions than they have.
+    points = rng.standard_normal((100_000, 4), dtype=np.float32) @ rng.standard_normal((4, 32), dtype=np.float32)
     built = ApproximateIndex.build(points, "l2")
     built.write(tmp_path)
-    plan, without = (plan_collection(count, 1, dims=16, captions=0) for count in (100_000, 99_999))
+    plan, without = (plan_collection(count, 1, dims=32, captions=0) for count in (100_000, 99_999))
     assert (plan.index, plan.lists) == (form, built.engine.nlist)
     in_lists = plan.search_files - without.search_files
     assert (tmp_path / "lists.faiss").stat().st_size == pytest.approx(in_lists, rel=0.05)

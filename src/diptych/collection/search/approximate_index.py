@@ -27,6 +27,8 @@ _FROM_PACKED, _FROM_BYTES, _LEAST_FROM_PACKED = 4, 2, 100
 _ROWS_AT_ONCE = 1 << 16
 _DIGESTED = 1 << 20
 
+ListForm = Literal["vectors", "packed", "bytes"]
+
 
 class ApproximateIndex:
     """An inverted-file index over a fixed set of rows (Jégou et al., TPAMI 2011; Douze et al., "The Faiss library").
@@ -67,21 +69,31 @@ class ApproximateIndex:
         cls, vectors: FloatArray, metric: Literal["inner_product", "l2"], queries: FloatArray | None = None
     ) -> ApproximateIndex:
         """Index the rows; ``queries`` are examples of what will be asked, by default some of the rows."""
+        asked = vectors if queries is None or not len(queries) else queries
+        asked = np.ascontiguousarray(asked[np.random.default_rng(1).permutation(len(asked))[:_TUNING_QUERIES]])
+        form = list_form(vectors.shape)
+        index = cls._built(vectors, metric, form, asked)
+        if form == "packed" and index.recall < _TARGET_RECALL:
+            # Two bits a number do not tell these points apart.
+            index = cls._built(vectors, metric, "bytes", asked)
+        return index
+
+    @classmethod
+    def _built(
+        cls, vectors: FloatArray, metric: Literal["inner_product", "l2"], form: ListForm, asked: FloatArray
+    ) -> ApproximateIndex:
         faiss = search_package("faiss")
-        rng = np.random.default_rng(0)
         lists = list_count(len(vectors))
-        kind = {"vectors": "Flat", "packed": f"PQ{vectors.shape[1] // 2}x4fs", "bytes": "SQ8"}[list_form(vectors.shape)]
+        kind = {"vectors": "Flat", "packed": f"PQ{vectors.shape[1] // 2}x4fs", "bytes": "SQ8"}[form]
         measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
         engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
         engine.cp.niter = _TRAINING_ROUNDS
-        sample = rng.permutation(len(vectors))[: ROWS_PER_LIST * lists]
+        sample = np.random.default_rng(0).permutation(len(vectors))[: ROWS_PER_LIST * lists]
         engine.train(vectors[np.sort(sample)])
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             engine.add(np.ascontiguousarray(vectors[start : start + _ROWS_AT_ONCE]))
-        asked = vectors if queries is None or not len(queries) else queries
-        asked = asked[rng.permutation(len(asked))[:_TUNING_QUERIES]]
         index = cls(engine, 1, 0.0)
-        index._tune(np.ascontiguousarray(asked), vectors, measure, lists)
+        index._tune(asked, vectors, measure, lists)
         return index
 
     def search(self, queries: FloatArray, k: int, allowed: BoolArray | None = None) -> tuple[FloatArray, IntArray]:
@@ -156,7 +168,7 @@ class ApproximateIndex:
             return None
 
 
-def list_form(shape: tuple[int, ...]) -> Literal["vectors", "packed", "bytes"]:
+def list_form(shape: tuple[int, ...]) -> ListForm:
     """Return what lists hold of so many vectors of so many numbers."""
     n_bytes = 4 * shape[0] * shape[1]
     if n_bytes <= LARGEST_FLAT:
