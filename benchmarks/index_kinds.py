@@ -5,8 +5,9 @@
 Points are directions of a random subspace of 32 dimensions, as in ``filled_collection.py``. Each index is built,
 written to disk and opened anew as a collection would do it; then its effort (lists, candidates) is doubled until sample
 queries have a recall@10 of at least 0.95, and the median time of further single queries on one thread is printed, with
-the seconds to build it and the bytes on disk. Inverted lists are those that collections use: eight bits a number beyond
-256 MiB, mapped from disk, answers scored again with the exact points. The engine's own indexes answer through LanceDB.
+the seconds to build it and the bytes on disk. Inverted lists are those that collections use: what they hold of a point
+depends on how many there are, and answers of rounded ones are scored again with the exact points. The engine's own
+indexes answer through LanceDB.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def inverted_lists(points: np.ndarray, folder: Path) -> tuple[Ask, list[int]]:
 
     def ask(query: np.ndarray, effort: int) -> list[int]:
         index.probes = effort
-        rows = index.search(query[None], 2 * K)[1][0]
+        rows = index.search(query[None], index.wanted(K))[1][0]
         return rows[np.argsort(-(points[rows] @ query))[:K]].tolist()
 
     return ask, [2**power for power in range(3, 14)]
@@ -126,7 +127,7 @@ def graph(points: np.ndarray, folder: Path) -> tuple[Ask, list[int]]:
 
     def ask(query: np.ndarray, effort: int) -> list[int]:
         index.hnsw.efSearch = effort
-        rows = index.search(query[None], 2 * K)[1][0]
+        rows = index.search(query[None], index.wanted(K))[1][0]
         return rows[np.argsort(-(points[rows] @ query))[:K]].tolist()
 
     return ask, [2**power for power in range(4, 12)]

@@ -221,6 +221,20 @@ def test_rounded_lists_are_scored_again(largest_packed: int, monkeypatch: pytest
     assert recall(gallery, queries) >= 0.9
 
 
+def test_whoever_wants_very_many_gets_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 0)
+    monkeypatch.setattr("diptych.collection.search.gallery._MANY_NEAREST", 50)
+    matrix = points("cosine", 4000, 16)
+    gallery = with_index(gallery_of("cosine", matrix, range(4000)), "inner_product")
+    index = gallery.blocks[0].index
+    assert index is not None
+    index.probes = 1
+    queries = points("cosine", 20, 16, seed=1)
+    exact = [gallery.search(queries, k, exact=True)[0] for k in (50, 51)]
+    assert (gallery.search(queries, 50)[0] != exact[0]).any()
+    np.testing.assert_array_equal(gallery.search(queries, 51)[0], exact[1])
+
+
 def test_points_that_packed_lists_cannot_tell_apart_get_lists_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
     rng = np.random.default_rng(0)

@@ -193,7 +193,9 @@ class PointBlock:
         """Return rows and scores of the ``k`` best usable rows for each query, −1 and −∞ where there are fewer."""
         available = len(self) if usable is None else len(usable)
         k = min(k, available)
-        if self.index is None or exact or not k or available <= min(_FEW_ROWS, len(self) // 2):
+        is_little = not k or available <= min(_FEW_ROWS, len(self) // 2)
+        # Whoever wants very many waits no longer for all to be compared.
+        if self.index is None or exact or is_little or self.index.wanted(k) > max(_MANY_NEAREST, len(self) // 100):
             return self._exact(scoring, queries, k, usable)
         rows, scores = self._indexed(self.index, scoring, queries, k, usable)
         short = np.flatnonzero(rows[:, k - 1] < 0)
