@@ -23,7 +23,7 @@ _ITEM_FILES, _CAPTION_FILES, _HOT_ALWAYS, _ITEM_HOT = 530, 310, 8e6, 54
 # Of a point: the item and the caption that it belongs to, and its number in the lists of an index.
 _POINT_NAMES, _LIST_NUMBER = 8, 8
 # Bytes of a process: Python and its libraries, and what it holds of each item.
-_LIBRARIES, _ITEM_OWN = 95e6, 50
+_LIBRARIES, _ITEM_OWN = 97e6, 40
 # Bytes while search files are made: the tables that are read, the items; and then lists, which grow in steps.
 _BUILD_ALWAYS, _BUILD_VECTORS, _ITEM_BUILD, _LIST_GROWTH = 400e6, 200e6, 1500, 1.5
 # Of one core: the seconds of an answer and of asking the engine for the words of a short text, as most texts are, and
