@@ -22,8 +22,8 @@ _ROWS_PER_ANSWER = 4
 LARGEST_FLAT = 1 << 28
 # Beyond this, lists are too large for every process to have them in its own memory.
 LARGEST_PACKED = 1 << 31
-# What exact scores choose from, for each answer and at least.
-_FROM_PACKED, _FROM_BYTES, _LEAST_FROM_PACKED = 4, 2, 100
+# What exact scores choose from: for each answer, at least, and how many more than answers at most.
+_FROM_PACKED, _FROM_BYTES, _LEAST_FROM_PACKED, _MOST_MORE = 4, 2, 100, 1000
 _ROWS_AT_ONCE = 1 << 16
 _DIGESTED = 1 << 20
 
@@ -61,7 +61,7 @@ class ApproximateIndex:
     def wanted(self, k: int) -> int:
         """Return how many rows to ask for, because exact scores may put others first, to have the ``k`` nearest."""
         if self.is_packed:
-            return max(_FROM_PACKED * k, _LEAST_FROM_PACKED)
+            return max(_LEAST_FROM_PACKED, min(_FROM_PACKED * k, k + _MOST_MORE))
         return _FROM_BYTES * k if self.is_coarse else k
 
     @classmethod
