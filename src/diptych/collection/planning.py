@@ -153,7 +153,7 @@ def plan_collection(
     >>> plan = plan_collection(1_000_000, qps=50)
     >>> plan.index, plan.bits_per_number, plan.lists
     ('packed', 2, 4000)
-    >>> plan_collection(100_000_000, qps=500, memory_per_machine=250e9).bits_per_point
+    >>> plan_collection(100_000_000, qps=500, memory_per_machine=240e9).bits_per_point
     256
     """
     _check(items, qps, dims, captions, bits, memory_per_machine, cores, search_seconds)
