@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -98,7 +98,9 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def model_card(record: CardRecord, networks: Mapping[str, Mapping[str, int | None]]) -> str:
+def model_card(
+    record: CardRecord, networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]
+) -> str:
     """Return the text of the model card."""
     judged, asked, languages, tuning, prior = record
     return f"""# The retrievers that come with Diptych
@@ -118,7 +120,7 @@ still to the one that is asked.
 
 | retriever | image networks, pixels a side | file | photos per second of processor time, relative | for |
 |---|---|---:|---:|---|
-{_variants(asked, networks)}
+{_variants(asked, networks, mirrored)}
 
 **Data.** The 6,000 training photos of Flickr8k with five captions each (Hodosh et al., 2013) and up to four written in
 Chinese (Li et al., 2016), and 16,000 photos of COCO with one caption and their labels (Lin et al., 2014); the 1,000
@@ -151,8 +153,9 @@ installed).
 Flickr8k and the 500 of ten of Pascal's twenty classes, by the mean of R@1 and R@10 over both directions and of the MAP
 of those classes' names; `light` and `strong` take the same. Learning rates, shares of the losses, how much of the
 changes is kept and how large photos are shown were compared there too, with COCO's development photos. Test photos and
-the other ten classes were asked four times for former retrievers of this package, and once for these; their names
-and the queries that nothing answers once more, after the reading of queries had changed.
+the other ten classes were asked four times for former retrievers of this package, and once for these (`strong`
+again when it began to average a photo and its mirror image, with the same projections); their names and the queries
+that nothing answers once more, after the reading of queries had changed.
 
 {_candidates(judged)}
 
@@ -214,11 +217,14 @@ _USES = {
 }
 
 
-def _variants(asked: Mapping[str, Asked], networks: Mapping[str, Mapping[str, int | None]]) -> str:
+def _variants(
+    asked: Mapping[str, Asked], networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]
+) -> str:
     lines = []
     for name, chosen in networks.items():
         each = asked[name]
         used = ", ".join(f"{_NAMES[network]} at {pixels or _OWN_SIDES[network]}" for network, pixels in chosen.items())
+        used += "; each photo and its mirror image" if name in mirrored else ""
         speed = each.photos_per_second / asked["light"].photos_per_second
         lines.append(f"| `{name}` | {used} | {each.megabytes:.1f} MB | {speed:.2f} | {_USES[name]} |")
     return "\n".join(lines)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +13,7 @@ from PIL import Image
 
 from diptych.encoders import ColourEdgeHistograms, Concatenated, Encoder, FeatureCache, TfidfTopics
 from diptych.encoders.encoder import EncodedBatch
+from diptych.encoders.feature_cache import FeatureFile
 from diptych.errors import InvalidInputError
 
 
@@ -202,3 +205,19 @@ def gathered(batches: Sequence[EncodedBatch] | Iterator[EncodedBatch]) -> tuple[
         failures |= batch.failures
         assert len(batch.rows) == len(batch.features)
     return rows, failures
+
+
+def test_a_file_that_another_process_is_setting_up_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "features.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE something (number)")
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("INSERT INTO something VALUES (1)")
+    release = threading.Timer(0.3, other.execute, ["COMMIT"])
+    release.start()
+    file = FeatureFile(path)
+    release.join()
+    file.write({b"key": np.ones(2, dtype=np.float32)})
+    assert len(file) == 1
+    file.close()
+    other.close()

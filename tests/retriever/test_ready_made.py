@@ -102,7 +102,7 @@ def test_the_card_on_the_site_is_that_of_the_package() -> None:
 def test_the_card_is_what_its_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "scripts")
     building = importlib.import_module("build_shipped_retrievers")
-    card = building.model_card(building.CardRecord.read(), building.NETWORKS)
+    card = building.model_card(building.CardRecord.read(), building.NETWORKS, building.MIRRORED)
     assert card == (ROOT / "docs" / "model-card.md").read_text(encoding="utf-8")
 
 

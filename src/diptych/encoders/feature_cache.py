@@ -6,6 +6,7 @@ import hashlib
 import os
 import sqlite3
 import stat
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from diptych.encoders.networks.model_files import file_state, state_of
 from diptych.errors import InvalidInputError
 
 _KEYS_AT_ONCE = 500
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS, _PAUSE_SECONDS = 60.0, 0.01
 Progress = Callable[[int], None]
 T = TypeVar("T")
 _WINDOW = 1024
@@ -84,12 +85,25 @@ class FeatureFile:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
+            return self._connected()
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
             self._set_aside(error)
-            return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
+            return self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False)
+            try:
+                return self._prepared(connection)
+            except sqlite3.OperationalError as error:
+                connection.close()
+                # SQLite itself does not wait while another process sets the journal up or takes it away.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
 
     def _set_aside(self, error: Exception) -> None:
         # Features can be made again, so a damaged file gives way to a new one, which must not take over its journal.
