@@ -70,6 +70,12 @@ def _median(work: Callable[[int], Any], times: int = 30) -> float:
     return 1000 * statistics.median(timed(lambda turn=turn: work(turn)) for turn in range(times))
 
 
+def _medians_in_turns(*works: Callable[[int], Any], times: int = 40) -> list[float]:
+    """Return the median milliseconds of works that take turns: each finds the machine as the other leaves it."""
+    taken = [[timed(lambda turn=turn, work=work: work(turn)) for work in works] for turn in range(times)]
+    return [1000 * statistics.median(each) for each in zip(*taken, strict=True)]
+
+
 def ask(folder: Path) -> dict[str, float]:
     """Open the collection as a worker of the service does, ask it everything, and return what it took."""
     import faiss
@@ -86,12 +92,18 @@ def ask(folder: Path) -> dict[str, float]:
         collection.search(text)
     snapshot = collection._state.snapshot()
     block = max(snapshot.galleries["image"].blocks, key=len)
-    found["plain, ms"] = _median(lambda turn: collection.search(queries[turn], hybrid=False))
+    if block.index is None:
+        found["plain, ms"] = _median(lambda turn: collection.search(queries[turn], hybrid=False))
+    else:
+        found["plain, ms"], found["bare index, ms"] = _medians_in_turns(
+            lambda turn: collection.search(queries[turn], hybrid=False),
+            # Another query: what the last one has brought into the processor's cache would help.
+            lambda turn: _bare_search(block, embedded[queries[(turn + 20) % 40]]),
+        )
     # Short queries may be names, and are looked for among words besides; one of these has a word that all paths have.
     found["short, ms"] = _median(lambda turn: collection.search(queries[turn]))
     found["short with a word of all, ms"] = _median(lambda turn: collection.search(f"picture {turn}"))
     if block.index is not None:
-        found["bare index, ms"] = _median(lambda turn: _bare_search(block, embedded[queries[turn]]))
         points = np.vstack(list(embedded.values()))
         near, _ = collection.nearest(points, 10, exact=False)
         truth, _ = collection.nearest(points, 10, exact=True)

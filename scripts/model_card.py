@@ -98,9 +98,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def model_card(
-    record: CardRecord, networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]
-) -> str:
+def model_card(record: CardRecord, networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]) -> str:
     """Return the text of the model card."""
     judged, asked, languages, tuning, prior = record
     return f"""# The retrievers that come with Diptych

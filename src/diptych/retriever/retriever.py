@@ -284,7 +284,8 @@ class Retriever(BaseEstimator):
         """Return a retriever of the package, whatever joint models there are.
 
         ``light`` has one image network, ``default`` two, and ``strong`` three, which see every photo and its mirror
-        image, each slower and better than the one before; ``conse`` has seen no picture with a caption. The model card has their numbers.
+        image, each slower and better than the one before; ``conse`` has seen no picture with a caption. The model card
+        has their numbers.
         """
         return shipped_retriever(Retriever, name)
 

@@ -238,13 +238,28 @@ def _as_array(column: Any) -> BoolArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
 
 
+def is_run(places: IntArray) -> bool:
+    """Say whether places follow one another, none left out.
+
+    >>> is_run(np.array([3, 4, 5])), is_run(np.array([3, 4, 4])), is_run(np.array([], dtype=int))
+    (True, False, False)
+    """
+    if not len(places) or int(places[-1]) - int(places[0]) != len(places) - 1:
+        return False
+    return bool((np.diff(places) == 1).all())
+
+
 @dataclass(frozen=True)
 class Column:
-    """One field: its distinct values, and for each entry the place of its item and the number of its value."""
+    """One field: its distinct values, and for each entry the place of its item and the number of its value.
+
+    ``is_run`` says that each of some items in a row has one entry, as most often all of them have.
+    """
 
     values: Values
     owners: IntArray
     codes: IntArray
+    is_run: bool
 
     def items_meeting(self, wanted: Filter, n_items: int) -> BoolArray:
         """Return which of the items meet a comparison other than ``!=``."""
@@ -258,13 +273,26 @@ class Column:
         return self._owners_of(_as_array(meets), n_items)
 
     def _owners_of(self, meets: BoolArray, n_items: int) -> BoolArray:
-        found = np.zeros(n_items, dtype=bool)
-        found[self.owners[meets[self.codes]]] = True
+        found, chosen = np.zeros(n_items, dtype=bool), self._entries_of(meets)
+        if self.is_run:
+            first = int(self.owners[0])
+            found[first : first + len(chosen)] = chosen
+        else:
+            found.put(self.owners.compress(chosen), True)
         return found
+
+    def _entries_of(self, meets: BoolArray) -> BoolArray:
+        """Return which entries have one of the values; of values that follow one another, by comparing numbers."""
+        wanted = np.flatnonzero(meets)
+        if not len(wanted) or wanted[-1] - wanted[0] >= len(wanted):
+            return meets.take(self.codes)
+        if len(wanted) == 1:
+            return np.asarray(self.codes == wanted[0])
+        return np.asarray((self.codes >= wanted[0]) & (self.codes <= wanted[-1]))
 
     def counts(self, chosen: BoolArray | None) -> IntArray:
         """Return how many of the chosen items have each value."""
-        codes = self.codes if chosen is None else self.codes[chosen[self.owners]]
+        codes = self.codes if chosen is None else self.codes.compress(chosen.take(self.owners))
         return np.bincount(codes, minlength=len(self.values))
 
 
@@ -275,6 +303,7 @@ class Columns:
         self.places = {name: place for place, name in enumerate(names)}
         self.starts = starts
         self.values, self.owners, self.codes = values, owners, codes
+        self._runs: dict[str, bool] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -282,7 +311,10 @@ class Columns:
     def __getitem__(self, name: str) -> Column:
         place = self.places[name]
         (first, end), (start, stop) = self.starts[:, place : place + 2].tolist()
-        return Column(self.values[first:end], self.owners[start:stop], self.codes[start:stop])
+        owners = self.owners[start:stop]
+        if name not in self._runs:
+            self._runs[name] = is_run(owners)
+        return Column(self.values[first:end], owners, self.codes[start:stop], self._runs[name])
 
     def n_entries(self, name: str) -> int:
         """Return how many entries a column has, dead items included."""

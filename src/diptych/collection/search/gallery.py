@@ -12,6 +12,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.codes import hamming_distances, nearest_codes
+from diptych.collection.browse.columns import is_run
 from diptych.collection.browse.live_items import Part, text_hash
 from diptych.collection.browse.segment import FileSegment, Segment
 from diptych.collection.search.approximate_index import ApproximateIndex
@@ -94,6 +95,7 @@ class Scoring:
         """Return the scores of each query with its own rows: (queries, d) and (queries, k, d) give (queries, k)."""
         if self.is_linear:
             divisor = float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
+            # Not by a product of matrices: its threads wait on their cores afterwards, where words are looked for.
             return np.asarray(np.einsum("qd,qkd->qk", queries, kept) / divisor)
         return np.asarray(-((kept - queries[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
 
@@ -133,7 +135,8 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
 def _best(rows: IntArray, scores: FloatArray, orders: IntArray, k: int) -> tuple[IntArray, FloatArray]:
     """Return the ``k`` best of each line of rows and scores, best first; equal scores by ``orders``."""
     best = np.lexsort((orders, -scores), axis=1)[:, :k]
-    return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
+    lines = np.arange(len(best))[:, None]
+    return rows[lines, best], scores[lines, best]
 
 
 _SCORES_AT_ONCE = 1 << 24
@@ -160,9 +163,17 @@ class PointBlock:
     def __len__(self) -> int:
         return len(self.owners)
 
-    def usable(self, items: BoolArray | None) -> IntArray | None:
-        """Return the rows of some items of the segment; None stands for all."""
-        return None if items is None else np.flatnonzero(items[self.owners])
+    def usable(self, items: BoolArray | None) -> BoolArray | None:
+        """Return which rows are those of some items of the segment; None stands for all."""
+        if items is None:
+            return None
+        first = self._first_of_run
+        return items.take(self.owners) if first is None else items[first : first + len(self)]
+
+    @cached_property
+    def _first_of_run(self) -> int | None:
+        """The place of the first item where each from there on has one row, as most often all with pictures have."""
+        return int(self.owners[0]) if is_run(self.owners) else None
 
     def contents(self, segment: Segment, rows: IntArray) -> list[str]:
         """Return what the points of some rows of the segment are stored under."""
@@ -188,10 +199,10 @@ class PointBlock:
         return np.where(same & (owners >= 0), rows, -1)
 
     def search(
-        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None, *, exact: bool
+        self, scoring: Scoring, queries: AnyArray, k: int, usable: BoolArray | None, *, exact: bool
     ) -> tuple[IntArray, FloatArray]:
         """Return rows and scores of the ``k`` best usable rows for each query, −1 and −∞ where there are fewer."""
-        available = len(self) if usable is None else len(usable)
+        available = len(self) if usable is None else int(np.count_nonzero(usable))
         k = min(k, available)
         is_little = not k or available <= min(_FEW_ROWS, len(self) // 2)
         # Whoever wants very many waits no longer for all to be compared.
@@ -204,16 +215,17 @@ class PointBlock:
         return rows, scores
 
     def _exact(
-        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
+        self, scoring: Scoring, queries: AnyArray, k: int, usable: BoolArray | None
     ) -> tuple[IntArray, FloatArray]:
         rows = np.full((len(queries), k), -1, dtype=np.int64)
         best = np.full((len(queries), k), -np.inf)
-        kept = self.vectors if usable is None else self.vectors[usable]
         if not k:
             return rows, best
+        among = None if usable is None else np.flatnonzero(usable)
+        kept = self.vectors if among is None else self.vectors[among]
         if scoring.is_hash_codes and k <= _MANY_NEAREST:
             distances, places = nearest_codes(queries, kept, k)
-            return (places if usable is None else usable[places]), -distances.astype(np.float64)
+            return (places if among is None else among[places]), -distances.astype(np.float64)
         order = np.arange(len(kept))
         for block in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // len(kept))):
             block_scores = scoring.scores(queries[block], kept)
@@ -221,22 +233,18 @@ class PointBlock:
                 # The first of the largest, for all at once.
                 top = block_scores.argmax(axis=1)
                 best[block, 0] = block_scores[np.arange(len(top)), top]
-                rows[block, 0] = np.where(best[block, 0] > -np.inf, top if usable is None else usable[top], -1)
+                rows[block, 0] = np.where(best[block, 0] > -np.inf, top if among is None else among[top], -1)
                 continue
             for number, scores in enumerate(block_scores, start=block.start):
                 top = top_rows(scores, order, k)
-                rows[number, : len(top)] = top if usable is None else usable[top]
+                rows[number, : len(top)] = top if among is None else among[top]
                 best[number, : len(top)] = scores[top]
         return rows, best
 
     def _indexed(
-        self, index: ApproximateIndex, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
+        self, index: ApproximateIndex, scoring: Scoring, queries: AnyArray, k: int, usable: BoolArray | None
     ) -> tuple[IntArray, FloatArray]:
-        allowed = None
-        if usable is not None:
-            allowed = np.zeros(len(self), dtype=bool)
-            allowed[usable] = True
-        found, rows = index.search(queries, min(len(self), index.wanted(k)), allowed)
+        found, rows = index.search(queries, min(len(self), index.wanted(k)), usable)
         scores = found.astype(np.float64)
         is_score = scoring.is_linear and scoring.space.name != "covariance"
         if index.is_coarse or not is_score:
@@ -275,8 +283,8 @@ class Gallery:
         """Return how many rows belong to some items of each part; None stands for all live ones."""
         if items is None:
             return len(self)
-        pairs = zip(self.blocks, items, strict=True)
-        return sum(len(block) if mask is None else int(np.count_nonzero(mask[block.owners])) for block, mask in pairs)
+        usable = ((block, block.usable(mask)) for block, mask in zip(self.blocks, items, strict=True))
+        return sum(len(block) if rows is None else int(np.count_nonzero(rows)) for block, rows in usable)
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -313,7 +321,7 @@ class Gallery:
         found = []
         for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
             usable = block.usable(part.chosen(None if allowed is None else allowed[number]))
-            if len(block) and (usable is None or len(usable)):
+            if len(block) and (usable is None or usable.any()):
                 rows, scores = block.search(self.scoring, queries, k, usable, exact=exact)
                 start = int(self._starts[number])
                 found.append((np.where(rows < 0, -1, rows + start) if start else rows, scores))
@@ -328,7 +336,7 @@ class Gallery:
         rows = []
         for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
             usable = block.usable(part.chosen(None if allowed is None else allowed[number]))
-            rows.append((np.arange(len(block)) if usable is None else usable) + self._starts[number])
+            rows.append((np.arange(len(block)) if usable is None else np.flatnonzero(usable)) + self._starts[number])
         return np.concatenate([np.zeros(0, dtype=np.int64), *rows])
 
     def rows_in_order(self) -> IntArray:
@@ -430,6 +438,9 @@ class Gallery:
 
     def located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
+        if len(self.blocks) == 1 and len(rows) and rows.min() >= 0:
+            yield 0, np.arange(len(rows)), rows
+            return
         for number, (start, end) in enumerate(pairwise(self._starts.tolist())):
             places = np.flatnonzero((rows >= start) & (rows < end))
             if len(places):

@@ -248,13 +248,14 @@ class WordRanking:
         """Return the rows with the most of some words, best first."""
         return self._ranked(lambda n_asked: self.index.any_of(words, n_asked, captions=captions))[0]
 
-    def with_all(self, words: Sequence[Sequence[str]], field_names: Set[str]) -> IntArray:
-        """Return the rows with every one of some words, best first; none where so many have them that they say nothing.
+    def with_all(self, words: Sequence[Sequence[str]], field_names: Set[str]) -> tuple[IntArray, bool]:
+        """Return the rows with every one of some words, best first, and whether there are any.
 
-        Each word comes in the forms of which one is enough; ``field_names`` are the names of metadata.
+        Where so many have them that they say nothing, none are returned. Each word comes in the forms of which one is
+        enough; ``field_names`` are the names of metadata.
         """
         rows, is_cut = self._ranked(lambda n_asked: self.index.all_of(words, n_asked, field_names))
-        return rows[:0] if is_cut else rows
+        return rows[:0] if is_cut else rows, len(rows) > 0
 
     def _ranked(self, find: Callable[[int], list[WordHits]]) -> tuple[IntArray, bool]:
         """Return the best rows, and whether there are more than these."""

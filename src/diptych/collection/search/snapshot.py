@@ -80,6 +80,8 @@ class _Ranked:
 
     def matched_by(self, row: int) -> tuple[str, ...]:
         """Return what brought a row up."""
+        if not self.by_words:
+            return ("points",)
         both = (self.by_points, "points"), (self.by_words, "words")
         return tuple(name for members, name in both if row in members) or ("points",)
 
@@ -194,11 +196,14 @@ class SearchSnapshot:
     def _named(self, by_words: WordRanking, sought: SoughtWords) -> tuple[SoughtWords, IntArray]:
         """Return what holds all the words, or else the names among them outside of captions; best first."""
         forms = [*map(sought.forms, sought.words)]
-        every = by_words.with_all(forms, self._field_words({form for each in forms for form in each}))
+        field_words = self._field_words({form for each in forms for form in each})
+        every, are_there = by_words.with_all(forms, field_words)
         if sought.phrases or sought.together:
             known = self._known_of(by_words.gallery, every[:_MOST_LOOKED_AT])
             return sought, every[: len(known)][[sought.has_phrases(*one) for one in known]]
-        if len(every) or not sought.telling or by_words.gallery.is_of_captions:
+        # A single word that nothing has is nowhere else, unless metadata are called by it.
+        is_nowhere = len(forms) == 1 and not are_there and not field_words
+        if len(every) or is_nowhere or not sought.telling or by_words.gallery.is_of_captions:
             return sought, every
         rows = by_words.with_most(" ".join(sought.telling), captions=False)[:_MOST_LOOKED_AT]
         held = [sought.names_in(*one) for one in self._known_of(by_words.gallery, rows)]
