@@ -244,5 +244,5 @@ def unit_rows(matrix: FloatArray) -> FloatArray:
     # Dividing by the largest entry first keeps the squares of very large and very small rows representable.
     peaks = np.abs(matrix).max(axis=1, keepdims=True, initial=0)
     scaled = matrix / np.where(peaks > 0, peaks, 1)
-    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    norms = np.sqrt(np.add.reduce(scaled * scaled, axis=1, keepdims=True))
     return np.asarray(scaled / np.where(norms > 0, norms, 1))

@@ -27,7 +27,6 @@ from diptych.collection.storage.retriever_protocol import PointKind, RetrieverPr
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import features_table, points_table
 from diptych.data.photo_facts.places import Box
-from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
@@ -117,7 +116,7 @@ class CollectionReader:
 
     def path_of(self, item: Item) -> Path | None:
         """Return the file of an item, None for one without a picture."""
-        return None if item.path is None else split_moment(self._state.root.file(item.path))[0]
+        return None if item.path is None else self._state.root.picture(item.path)
 
     def picture_of(self, item: Item) -> Path | None:
         """Return what encoders read for an item: its file, or the path that stands for a moment of a video."""

@@ -22,7 +22,6 @@ from diptych.collection.storage.ledger import Ledger, version_of
 from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import SIDES
 from diptych.collection.storage.store import features_table, points_table
-from diptych.data.picture_files import split_moment
 from diptych.errors import CollectionBusyError, CollectionError
 
 _LOCK_SECONDS = 30.0
@@ -153,7 +152,7 @@ def _remake_thumbnails(state: LiveState) -> None:
         if content not in there:
             for item in state.items().find("content", content):
                 if item.path is not None:
-                    files.setdefault(split_moment(state.root.file(item.path))[0], content)
+                    files.setdefault(state.root.picture(item.path), content)
     paths = list(files)
     for start in range(0, len(paths), _PICTURES_AT_ONCE):
         read = read_files([FileRequest(path, (), None) for path in paths[start : start + _PICTURES_AT_ONCE]])

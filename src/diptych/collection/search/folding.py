@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
 
 _FORMAT = 2
+_MOST_WAITING_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,10 @@ def segments_to_join(sizes: Sequence[int], n_new: int) -> int:
 
 
 class LoadedRows:
-    """Rows of new items that go into a segment while they are stored, so that nobody has to read them again.
+    """Rows of new items that go into a segment when they are stored, so that nobody has to read them again.
 
-    It is of no use where another process puts the changes into files meanwhile, or where nothing can be written.
+    Most of them wait in memory until the engine has them all: while it makes its indexes, cores are idle. It is of no
+    use where another process puts the changes into files meanwhile, or where nothing can be written.
     """
 
     def __init__(self, files: SegmentFiles) -> None:
@@ -207,6 +210,7 @@ class LoadedRows:
         self.first_ns = self.updated_ns = -1
         self._files = files
         self._writer: SegmentWriter | None = None
+        self._waiting: deque[Any] = deque()
         self._n_rows = 0
 
     def __len__(self) -> int:
@@ -218,7 +222,8 @@ class LoadedRows:
             if not self._n_rows:
                 self._writer, self.first_ns = self._files.begin(), int(rows["updated_ns"][0].as_py())
             if self._writer is not None:
-                self._writer.add(rows)
+                self._waiting.append(rows)
+                self._write(_MOST_WAITING_BYTES)
         except OSError:
             self.discard()
         self._n_rows += len(rows)
@@ -227,10 +232,18 @@ class LoadedRows:
     def finish(self) -> FileSegment:
         """Return the segment of the rows."""
         assert self._writer is not None
+        self._write(0)
         return self._files.finish(self._writer)
+
+    def _write(self, most: int) -> None:
+        """Write until no more than so many bytes wait."""
+        assert self._writer is not None
+        while sum(rows.nbytes for rows in self._waiting) > most:
+            self._writer.add(self._waiting.popleft())
 
     def discard(self) -> None:
         """Delete the segment, unless it is in use."""
+        self._waiting.clear()
         if self._writer is not None:
             self._files.discard(self._writer)
             self._writer = None

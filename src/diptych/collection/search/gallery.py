@@ -134,9 +134,11 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
 
 def _best(rows: IntArray, scores: FloatArray, orders: IntArray, k: int) -> tuple[IntArray, FloatArray]:
     """Return the ``k`` best of each line of rows and scores, best first; equal scores by ``orders``."""
+    if len(rows) == 1:
+        chosen = np.lexsort((orders[0], -scores[0]))[:k]
+        return rows[:, chosen], scores[:, chosen]
     best = np.lexsort((orders, -scores), axis=1)[:, :k]
-    lines = np.arange(len(best))[:, None]
-    return rows[lines, best], scores[lines, best]
+    return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
 
 
 _SCORES_AT_ONCE = 1 << 24
@@ -185,6 +187,8 @@ class PointBlock:
         """Return the rows of some items' pictures, or of single captions of theirs; −1 where there is none."""
         if not len(self):
             return np.full(len(owners), -1, dtype=np.int64)
+        # Of another type, they would be looked for in a copy of all.
+        owners = owners.astype(self.owners.dtype, copy=False)
         rows = np.searchsorted(self.owners, owners)
         if self.captions is not None:
             # Captions without a point leave gaps, so the place is looked for within the rows of the item.
@@ -346,6 +350,8 @@ class Gallery:
 
     def vectors(self, rows: IntArray) -> AnyArray:
         """Return the kept points of some rows."""
+        if len(self.blocks) == 1:
+            return self.blocks[0].vectors[rows]
         filled = next((block.vectors for block in self.blocks if len(block)), np.zeros((0, 0), dtype=np.float32))
         found = np.empty((len(rows), filled.shape[1]), dtype=filled.dtype)
         for number, places, inner in self.located(rows):
@@ -405,7 +411,8 @@ class Gallery:
         for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
             for owner in part.segment.find("id", item_id):
                 if part.is_live(owner):
-                    first, end = np.searchsorted(block.owners, [owner, owner + 1]).tolist()
+                    wanted = np.array([owner, owner + 1], dtype=block.owners.dtype)
+                    first, end = np.searchsorted(block.owners, wanted).tolist()
                     rows += range(first + int(self._starts[number]), end + int(self._starts[number]))
         return rows
 

@@ -31,7 +31,6 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, Root
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store
-from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import REGIONS, PictureRegion, PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 
@@ -328,7 +327,7 @@ class SearchSnapshot:
                 Answer(
                     rank=rank,
                     id=item.id,
-                    path=None if item.path is None else split_moment(self.root.file(item.path))[0],
+                    path=None if item.path is None else self.root.picture(item.path),
                     score=score,
                     probability=probability,
                     caption=None if place is None else item.captions[place],

@@ -298,6 +298,11 @@ class Root:
         is_inside = stored[:1] != "/" and ":" not in stored
         return Path(self._prefix + stored) if is_inside else self.folder / stored
 
+    def picture(self, stored: str) -> Path:
+        """Return the file of a stored path; of a moment, that of its video."""
+        path = self.file(stored)
+        return split_moment(path)[0] if "#" in stored else path
+
     def given(self, path: str | os.PathLike[str]) -> Path:
         """Return the absolute path of what a user names: seen from the current folder, or else from the root."""
         name = os.path.expanduser(path)

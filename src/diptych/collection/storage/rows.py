@@ -167,7 +167,7 @@ def _value_reader(column: Any) -> Callable[[int], Any]:
         return lambda place: None
     if types.is_list(column.type):
         ends, inner = _ends(buffers[1]), _value_reader(column.values)
-        return lambda place: tuple([inner(one) for one in range(ends[place], ends[place + 1])])
+        return lambda place: tuple(map(inner, range(ends[place], ends[place + 1])))
     if types.is_integer(column.type):
         return memoryview(buffers[1]).cast("B").cast(np.dtype(column.type.to_pandas_dtype()).char).__getitem__
     ends, texts = _ends(buffers[1]), memoryview(buffers[2] or b"")

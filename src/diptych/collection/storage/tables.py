@@ -320,7 +320,10 @@ class PictureTexts:
         """Return what is written in some pictures, as far as they have been read."""
         table = self._tables.existing(_TABLE)
         found: dict[str, PictureText] = {}
-        for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
+        # In most collections no picture has been read, and the engine counts faster than it looks.
+        if table is None or not table.count_rows():
+            return found
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
             rows = table.search().where(membership("key", keys[start : start + _KEYS_AT_ONCE])).to_arrow()
             found |= {row["key"]: _text_of_row(row) for row in rows.to_pylist()}
         return found
