@@ -249,12 +249,14 @@ class PointBlock:
         self, index: ApproximateIndex, scoring: Scoring, queries: AnyArray, k: int, usable: BoolArray | None
     ) -> tuple[IntArray, FloatArray]:
         found, rows = index.search(queries, min(len(self), index.wanted(k)), usable)
-        scores = found.astype(np.float64)
+        scores, is_missing = found.astype(np.float64), rows < 0
         is_score = scoring.is_linear and scoring.space.name != "covariance"
         if index.is_coarse or not is_score:
             for some in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // rows.shape[1] // self.vectors.shape[1])):
-                scores[some] = scoring.paired_scores(queries[some], self.vectors[np.maximum(rows[some], 0)])
-        scores[rows < 0] = -np.inf
+                # The last row stands where there is none.
+                scores[some] = scoring.paired_scores(queries[some], self.vectors[rows[some]])
+        if is_missing.any():
+            scores[is_missing] = -np.inf
         # The engine sorts by scores alone, and most often they all differ.
         is_sorted = rows.shape[1] == k and bool((scores[:, :-1] > scores[:, 1:]).all())
         return (rows, scores) if is_sorted else _best(rows, scores, rows, k)
