@@ -15,7 +15,8 @@ from diptych.codes import unpack_signs
 from diptych.collection import Answers, Collection, Item, Query, Record
 from diptych.collection.browse.live_items import Part
 from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
+from diptych.collection.search.approximate_index import Scoring
+from diptych.collection.search.gallery import Gallery, PointBlock
 from diptych.collection.search.ranking import RerankBy
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics

@@ -14,8 +14,8 @@ from diptych.atomic_files import read_json
 from diptych.collection import Item
 from diptych.collection.browse.live_items import Part
 from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.search.approximate_index import ApproximateIndex
-from diptych.collection.search.gallery import Gallery, PointBlock, Scoring, top_rows
+from diptych.collection.search.approximate_index import ApproximateIndex, Scoring
+from diptych.collection.search.gallery import Gallery, PointBlock, top_rows
 from diptych.space import Space
 
 SPACES = ["cosine", "pearson", "covariance", "dot", "euclidean", "l1", "kl", "kl_query", "noisy_or", "hamming"]

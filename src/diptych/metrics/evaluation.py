@@ -23,7 +23,7 @@ from diptych.metrics.score_ranking import (
     matrix_blocks,
     point_blocks,
     rank_classes,
-    rank_scores,
+    ranked_blocks,
 )
 from diptych.space import DIRECTIONS, Direction, Space
 
@@ -172,8 +172,8 @@ def _measure(blocks: Iterable[AnyArray], relevance: Relevance, tally: _RunningTo
     for scores in blocks:
         if tally.done + len(scores) > relevance.n_queries:
             raise InvalidInputError(f"scores have more rows than the relevance has queries, {relevance.n_queries}")
-        for rows in row_blocks(len(scores), _CACHED_GROUPS // max(1, relevance.most)):
-            tally.add(rank_scores(scores[rows], relevance, tally.done))
+        for groups in ranked_blocks(scores, relevance, tally.done, _CACHED_GROUPS // max(1, relevance.most)):
+            tally.add(groups)
     return tally.result()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
+from diptych.cluster import available_processors
 from diptych.errors import InvalidInputError
 from diptych.graphics_card import Card, as_array
 from diptych.metrics.measure import RankedGroups
@@ -16,19 +19,43 @@ from diptych.metrics.relevance import Judgement, Relevance
 from diptych.space import Direction, IndexForm, Space
 
 _SCORE_BYTES = 8
+# Fewer are ranked before threads have begun.
+_SCORES_FOR_THREADS = 1 << 19
 # Scoring a tile holds a few temporaries of its size and a few copies of its points.
 _TILE_BYTES = 6 * _SCORE_BYTES
 
 
-def rank_scores(scores: AnyArray, relevance: Relevance, first_query: int) -> RankedGroups:
-    """Return the tie groups of consecutive queries, given their scores against the gallery (larger is better).
+def ranked_blocks(
+    scores: AnyArray, relevance: Relevance, first_query: int, queries_at_once: int
+) -> Iterator[RankedGroups]:
+    """Yield the tie groups of consecutive queries, given their scores against the gallery (larger is better).
 
     Values are sorted, not positions: the scores of the relevant items are then looked up, which gives the number of
-    better and of equal items with exact ties, and costs a fraction of an argsort.
+    better and of equal items with exact ties, and costs a fraction of an argsort. While the caller measures some
+    queries, other cores rank the next.
     """
-    rows = np.arange(first_query, first_query + len(scores))
-    judgements = [relevance.judge(int(row)) for row in rows]
-    n_levels = len(relevance.grades)
+    n_cores = available_processors()
+    blocks = (
+        (scores[rows], [relevance.judge(first_query + row) for row in range(rows.start, rows.stop)], rows.start)
+        for rows in row_blocks(len(scores), queries_at_once)
+    )
+    if n_cores == 1 or scores.size < _SCORES_FOR_THREADS:
+        yield from (_rank_all(block, judged, relevance, first_query + start) for block, judged, start in blocks)
+        return
+    with ThreadPoolExecutor(n_cores) as pool:
+        ahead: deque[Future[RankedGroups]] = deque()
+        for block, judged, start in blocks:
+            ahead.append(pool.submit(_rank_all, block, judged, relevance, first_query + start))
+            if len(ahead) > 2 * n_cores:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def _rank_all(
+    scores: AnyArray, judgements: Sequence[Judgement], relevance: Relevance, first_query: int
+) -> RankedGroups:
+    rows, n_levels = np.arange(first_query, first_query + len(scores)), len(relevance.grades)
     rankings = [
         _rank(row_scores, judgement, n_levels, query)
         for row_scores, judgement, query in zip(scores, judgements, rows.tolist(), strict=True)

@@ -16,8 +16,8 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.file_facts import file_status
+from diptych.collection.search.approximate_index import Scoring
 from diptych.collection.search.encoded_query import without_disk_cache
-from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.store import points_table

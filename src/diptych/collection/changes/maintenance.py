@@ -18,9 +18,8 @@ from diptych.collection.browse.export import Points
 from diptych.collection.browse.live_items import LiveItems, text_hashes
 from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.damage import find_damage, sentences
-from diptych.collection.search.approximate_index import stored_recall
+from diptych.collection.search.approximate_index import Scoring, stored_recall
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (

@@ -13,7 +13,8 @@ import numpy as np
 from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.search.gallery import Gallery, Scoring
+from diptych.collection.search.approximate_index import Scoring
+from diptych.collection.search.gallery import Gallery
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
 from diptych.space import Direction, SearchDirection, on_one_scale
 

@@ -1,4 +1,4 @@
-"""The points that are searched, how they are scored, and whatever index they have."""
+"""The points that are searched, and whatever index they have."""
 
 from __future__ import annotations
 
@@ -6,108 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks, unit_rows
-from diptych.codes import hamming_distances, nearest_codes
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
+from diptych.codes import nearest_codes
 from diptych.collection.browse.columns import is_run
 from diptych.collection.browse.live_items import Part, text_hash
 from diptych.collection.browse.segment import FileSegment, Segment
-from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.search.approximate_index import ApproximateIndex, Scoring
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.word_index import WordHits
-from diptych.space import Direction, IndexForm, Space
-
-_LINEAR = ("cosine", "pearson", "covariance", "dot", "corrected")
-_ENTRIES_AT_ONCE = 1 << 24
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """The scores of one space; in a *linear* one, inner products of vectors that the gallery keeps prepared."""
-
-    space: Space
-    direction: Direction
-
-    @cached_property
-    def is_linear(self) -> bool:
-        """Whether scores are inner products of prepared vectors."""
-        return self.space.name in _LINEAR and self.space.split is None
-
-    @property
-    def is_cosine(self) -> bool:
-        """Whether scores are cosines, so that those of a combined query read like those of a single one."""
-        return self.is_linear and self.space.name in ("cosine", "pearson")
-
-    @property
-    def index_metric(self) -> Literal["inner_product", "l2"] | None:
-        """The metric of an approximate index, or None where only exact search serves the space."""
-        if self.is_linear:
-            return "inner_product"
-        return "l2" if self.space.name == "euclidean" and self.space.split is None else None
-
-    @property
-    def is_hash_codes(self) -> bool:
-        """Whether points are packed binary codes, compared by Hamming distance."""
-        return self.space.name == "hamming" and self.space.split is None
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether a score is the same from whichever side is asked, so that one gallery serves both."""
-        return self.index_metric is not None or self.is_hash_codes
-
-    @cached_property
-    def _form(self) -> IndexForm | None:
-        return self.space.indexable(self.direction) if self.is_linear else None
-
-    def stored(self, points: AnyArray) -> AnyArray:
-        """Return gallery points as they are kept."""
-        if points.dtype == np.uint8:
-            return points
-        kept = points if self._form is None else self._form.gallery(points)
-        return np.ascontiguousarray(kept, dtype=np.float32)
-
-    def query_vectors(self, points: AnyArray) -> AnyArray:
-        """Return query points as they are compared with kept ones."""
-        if self._form is None:
-            return points
-        return np.ascontiguousarray(self._form.queries(points), dtype=np.float32)
-
-    def combined(self, queries: AnyArray, weights: FloatArray) -> FloatArray:
-        """Return one query vector for several weighted terms of a linear space: along Σ wᵢ·uᵢ, all of unit length."""
-        return np.asarray(unit_rows((weights @ unit_rows(queries))[None, :]), dtype=np.float32)
-
-    def scores(self, queries: AnyArray, kept: AnyArray) -> FloatArray:
-        """Return the (queries, kept rows) matrix of scores; the caller blocks the queries."""
-        if self.is_linear:
-            products = queries @ kept.T
-            # Dividing by one would read and write every score once more.
-            return np.asarray(products / kept.shape[-1] if self.space.name == "covariance" else products)
-        if self.index_metric == "l2":
-            return self._distances(queries, kept)
-        if self.is_hash_codes:
-            return -hamming_distances(queries, kept).astype(np.float32)
-        return self.space.compare(queries, kept, self.direction)
-
-    def paired_scores(self, queries: AnyArray, kept: AnyArray) -> FloatArray:
-        """Return the scores of each query with its own rows: (queries, d) and (queries, k, d) give (queries, k)."""
-        if self.is_linear:
-            divisor = float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
-            # Not by a product of matrices: its threads wait on their cores afterwards, where words are looked for.
-            return np.asarray(np.einsum("qd,qkd->qk", queries, kept) / divisor)
-        return np.asarray(-((kept - queries[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
-
-    @staticmethod
-    def _distances(queries: AnyArray, kept: AnyArray) -> FloatArray:
-        # Differences instead of the expansion |q|² − 2qg + |g|²: far from the origin float32 cannot afford that.
-        scores = np.empty((len(queries), len(kept)))
-        for rows in row_blocks(len(kept), _ENTRIES_AT_ONCE // (16 * max(1, kept.shape[1]))):
-            for number, query in enumerate(queries):
-                difference = kept[rows] - query
-                scores[number, rows] = -np.einsum("gd,gd->g", difference, difference)
-        return scores
 
 
 def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:

@@ -18,9 +18,9 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import seal_folder
 from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
-from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.search.approximate_index import ApproximateIndex, Scoring
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
-from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
+from diptych.collection.search.gallery import Gallery, PointBlock
 from diptych.collection.search.ranking import unit_outputs
 from diptych.collection.storage.clear_errors import check_room
 from diptych.collection.storage.layout import RetrieverNames
