@@ -158,9 +158,11 @@ class PointBlock:
         self, index: ApproximateIndex, scoring: Scoring, queries: AnyArray, k: int, usable: BoolArray | None
     ) -> tuple[IntArray, FloatArray]:
         found, rows = index.search(queries, min(len(self), index.wanted(k)), usable)
-        scores, is_missing = found.astype(np.float64), rows < 0
-        is_score = scoring.is_linear and scoring.space.name != "covariance"
-        if index.is_coarse or not is_score:
+        is_missing, is_score = rows < 0, scoring.is_linear and scoring.space.name != "covariance"
+        if is_score and not index.is_coarse:
+            scores = found.astype(np.float64)
+        else:
+            scores = np.empty(rows.shape)
             for some in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // rows.shape[1] // self.vectors.shape[1])):
                 # The last row stands where there is none.
                 scores[some] = scoring.paired_scores(queries[some], self.vectors[rows[some]])

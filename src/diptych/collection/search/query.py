@@ -183,9 +183,8 @@ def _term(body: str, sign: float, find_picture: Callable[[str], Path | None]) ->
 
 
 def _ends_like_picture(name: str) -> bool:
-    # Few words have an ending, and without one nobody waits for what reads pictures.
-    ending = Path(name).suffix.lower()
-    return is_picture_suffix(ending)
+    # Few words have an ending, and without one nobody waits for what reads pictures, nor for a path.
+    return "." in name and is_picture_suffix(Path(name).suffix.lower())
 
 
 def _existing(name: str) -> Path | None:
