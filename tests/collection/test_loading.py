@@ -104,12 +104,14 @@ def test_what_is_loaded_is_what_would_be_added(collection: Collection, loaded: C
 
 
 @pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("most_waiting", [0, 2000, 1 << 28])
 def test_search_files_are_made_of_what_is_loaded(
-    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch, most_waiting: int
 ) -> None:
     collection.add(_RECORDS)
     told: list[int] = []
     with monkeypatch.context() as patch:
+        patch.setattr("diptych.collection.search.folding._MOST_WAITING_BYTES", most_waiting)
         # The rows are at hand, so the store is not asked for them.
         patch.setattr(Store, "all_rows", None)
         patch.setattr(Store, "changed_items", lambda *_: [])
@@ -153,8 +155,9 @@ def test_others_may_put_changes_into_files_meanwhile(collection: Collection, loa
 
 
 @pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("most_waiting", [0, 1 << 28])
 def test_without_room_for_search_files_everything_is_stored(
-    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch, most_waiting: int
 ) -> None:
     collection.add(_RECORDS)
 
@@ -162,6 +165,7 @@ def test_without_room_for_search_files_everything_is_stored(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
+        patch.setattr("diptych.collection.search.folding._MOST_WAITING_BYTES", most_waiting)
         patch.setattr(SegmentWriter, "_write", full)
         loaded.load(pa.table(columns_of(_RECORDS)))
         say_the_same(loaded, collection)

@@ -312,3 +312,18 @@ def test_rows_of_other_zeros_are_equal_and_nothing_else_is():
     places, originals = first_of_equals(points)
     assert len(places) == 2
     np.testing.assert_array_equal(points[places][originals], points)
+
+
+def test_many_scores_are_ranked_by_threads_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    labels, gallery = rng.integers(5, size=150), rng.integers(5, size=4000)
+    scores = np.round(rng.normal(size=(150, 4000)), 2).astype(np.float32)
+    relevance = SameLabel(labels, gallery)
+    monkeypatch.setattr("diptych.metrics.score_ranking.available_processors", lambda: 3)
+    threaded = evaluate_scores(scores, relevance, MEASURES)
+    few_at_a_time = evaluate_scores(iter(np.array_split(scores, 50)), relevance, MEASURES)
+    for measure in MEASURES:
+        assert threaded.values[measure].tolist() == few_at_a_time.values[measure].tolist()
+    scores[7, 5] = scores[90, 5] = np.nan
+    with pytest.raises(InvalidInputError, match="query 7 hold NaN"):
+        evaluate_scores(scores, relevance, [AP()])
