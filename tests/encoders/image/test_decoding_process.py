@@ -12,13 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.encoders import read_picture
 from diptych.encoders.image import decoding_process, picture_decoding
 from diptych.encoders.image.picture_decoding import read_image, upright_rgb
 from diptych.encoders.image.picture_facts import picture_facts
-from diptych.encoders.image.plain_pictures import is_plain
+from diptych.encoders.image.plain_pictures import count_scans, is_plain
 from diptych.errors import InvalidInputError
 from tests.encoders.image.hostile_files import png
 
@@ -178,3 +180,10 @@ def test_what_was_sent_is_decoded_here_only_where_that_is_quick(monkeypatch: pyt
     elsewhere = picture_decoding.read_sent_picture(io.BytesIO(content), shortest_side=30, max_pixels=10_000)
     assert decoding_process._pool._idle[-1].n_asked == before + 1
     np.testing.assert_array_equal(elsewhere, here)
+
+
+@given(st.lists(st.sampled_from([0xFF, 0xDA, 0]), max_size=40).map(bytes), st.integers(1, 7))
+def test_scans_are_counted_wherever_a_block_ends(content: bytes, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diptych.encoders.image.plain_pictures._COUNTED_BYTES", block)
+        assert count_scans(io.BytesIO(content)) == content.count(b"\xff\xda")
