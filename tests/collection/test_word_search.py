@@ -134,3 +134,25 @@ def test_columns_asked_one_by_one_hold_what_joined_ones_hold(
     monkeypatch.setattr(word_index, "_FEW_ROWS", 0)
     (paths,) = (hits for hits in collection._state.store.words.all_of([("beach",), ("holidays",)], 3) if hits.keys)
     assert len(paths.keys) == 3
+
+
+def test_a_word_that_nothing_holds_is_asked_for_once(
+    collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = photos / "holidays"
+    folder.mkdir()
+    (folder / "1.png").write_text("picture")
+    # A field is called by what is a value of another one.
+    collection.add([Record(folder / "1.png", metadata={"B52": "sandy", "kind": "B52"})])
+    asked: list[str] = []
+    any_of = word_index.WordIndex.any_of
+
+    def noted(index: Any, words: str, limit: int, **options: Any) -> Any:
+        asked.append(words)
+        return any_of(index, words, limit, **options)
+
+    monkeypatch.setattr(word_index.WordIndex, "any_of", noted)
+    assert [answer.has_words for answer in collection.search("X15")] == [False]
+    assert asked == []
+    assert [answer.has_words for answer in collection.search("B52")] == [True]
+    assert [words.lower() for words in asked] == ["b52"]
