@@ -6,17 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Item, Record
+from diptych.collection.changes.encoding import KnownKeys
 from diptych.collection.storage import tables
 from diptych.collection.storage.place import is_being_read, long_read
+from diptych.collection.storage.rows import is_worn
 from diptych.collection.storage.store import Store
 
 _READING = """
@@ -58,6 +63,76 @@ def test_files_of_megabytes_are_joined_later_than_small_ones(store: Store) -> No
     store.compact(everything=True)
     assert store.tables.needed("features").stats()["fragment_stats"]["num_fragments"] == 1
     assert store.tables.needed("features").count_rows() == 42 * 300
+
+
+@pytest.mark.parametrize(("n_files", "rows", "row_bytes", "many"), [(1, 1000, 200, 40), (60, 10**6, 200, 100)])
+def test_small_files_beside_large_ones_are_joined_later(n_files: int, rows: int, row_bytes: int, many: int) -> None:
+    def stats(n_small: int) -> dict[str, Any]:
+        lengths = np.array([rows] * n_files + [1] * n_small)
+        spread = {"mean": lengths.mean(), "p50": float(np.median(lengths))}
+        fragments = {"num_fragments": len(lengths), "num_small_fragments": n_small, "lengths": spread}
+        return {"total_bytes": lengths.sum() * row_bytes, "num_rows": lengths.sum(), "fragment_stats": fragments}
+
+    assert is_worn(stats(many))
+    assert not is_worn(stats(many - 1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["own", "other", "change", "remove", "tidy", "look"]), st.integers(1, 4))))
+def test_what_a_writer_knows_to_have_changed_is_what_the_store_says(steps: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        own, now, written, known = Store(Path(folder)), 0, list[Item](), 0
+        own.prepare()
+        for step, number in [*steps, ("look", 0)]:
+            now += 10
+            if step in ("own", "other"):
+                items = [
+                    replace(_item(now + place), captions=(f"c{now + place}",), caption_ids=(f"{now + place}",))
+                    for place in range(number)
+                ]
+                store = own if step == "own" else Store(Path(folder))
+                store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
+                store.put_items(items)
+                written += items
+            elif step == "change" and written:
+                former = written[-number:][:1]
+                changed = [replace(item, updated_ns=now, metadata={"year": 1999.0, "tags": ["a"]}) for item in former]
+                own.put_items(changed, former)
+                written[written.index(former[0])] = changed[0]
+            elif step == "remove" and written:
+                own.delete_items([written.pop()], now)
+            elif step == "tidy":
+                own.compact(everything=True)
+            elif step == "look":
+                for since in (known, known // 2):
+                    found = own.changed_items(since, 1000)
+                    assert sorted(found or [], key=lambda item: item.id) == sorted(
+                        (item for item in written if item.updated_ns > since), key=lambda item: item.id
+                    )
+                known = now + 10
+
+
+def test_who_has_written_items_alone_does_not_ask_for_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store.changed_items(-1, 10) == []
+    monkeypatch.setattr(store, "_captions_of", None)
+    store.put_items([_item(1)])
+    store.put_items([_item(2)])
+    assert [item.id for item in store.changed_items(0, 10) or ()] == ["i1", "i2"]
+    assert [item.id for item in store.changed_items(2, 10) or ()] == ["i2"]
+
+
+def test_a_key_is_looked_for_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add_vectors("points", ["a", "b"], np.zeros((2, 3), dtype=np.float32))
+    asked: list[str] = []
+    look = store.present_keys
+    monkeypatch.setattr(store, "present_keys", lambda name, keys: asked.extend(keys) or look(name, keys))
+    known = KnownKeys(store)
+    assert known.among("points", ["a", "c"]) == {"a"}
+    known.add_vectors("points", ["c"], np.zeros((1, 3), dtype=np.float32))
+    assert known.among("points", ["a", "b", "c", "d"]) == {"a", "b", "c"}
+    assert known.among("points", ["d", "b"]) == {"b"}
+    assert asked == ["a", "c", "b", "d"]
+    assert known.among("points", [f"n{number}" for number in range(5000)] + ["b", "c"]) == {"b", "c"}
 
 
 def test_what_is_read_for_long_stays_as_it_was(store: Store) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -259,26 +259,30 @@ _MANY_KEYS = 4000
 
 
 class KnownKeys:
-    """Which keys the tables hold, for the only writer: who asks for many has all of them read, once."""
+    """Which keys the tables hold, for the only writer: each is looked for once, and for many all of them are read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._n_asked: Counter[str] = Counter()
-        self._keys: dict[str, set[str]] = {}
+        self._looked_for: defaultdict[str, set[str]] = defaultdict(set)
+        self._there: defaultdict[str, set[str]] = defaultdict(set)
+        self._read_whole: set[str] = set()
 
     def among(self, table: str, keys: Sequence[str]) -> set[str]:
         """Return those of some keys that a table holds."""
-        self._n_asked[table] += len(keys)
-        if table not in self._keys and self._n_asked[table] > _MANY_KEYS:
-            self._keys[table] = set(self._store.keys(table).to_pylist())
-        known = self._keys.get(table)
-        return set(self._store.present_keys(table, keys)) if known is None else known.intersection(keys)
+        looked_for, there = self._looked_for[table], self._there[table]
+        unknown = [] if table in self._read_whole else [key for key in keys if key not in looked_for]
+        if len(looked_for) + len(unknown) > _MANY_KEYS:
+            there.update(self._store.keys(table).to_pylist())
+            self._read_whole.add(table)
+        elif unknown:
+            there.update(self._store.present_keys(table, unknown))
+            looked_for.update(unknown)
+        return there.intersection(keys)
 
     def add_vectors(self, table: str, keys: Sequence[str], vectors: Any) -> None:
         """Store rows, and know of them."""
         self._store.add_vectors(table, keys, vectors)
-        if table in self._keys:
-            self._keys[table].update(keys)
+        self._there[table].update(keys)
 
 
 class Encoding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,27 @@ _READ_ATTEMPTS = 3
 # Looking how worn the tables are takes longer than a commit.
 _COMMITS_BETWEEN_LOOKS = 4
 _MANY_CHANGED = 100
+_MANY_WRITTEN = 1000
+
+
+@dataclass(frozen=True)
+class _WrittenItems:
+    """The items that this process has written since a time, up to a version: its next look need not ask for them."""
+
+    since_ns: int = -1
+    version: int = -1
+    items: tuple[Item, ...] = ()
+
+    def are_all(self, since_ns: int, version: int) -> bool:
+        """Say whether no other items have changed after a time, up to a version."""
+        return version == self.version and since_ns >= self.since_ns
+
+    def followed_by(self, items: Sequence[Item], rows: Any, before: int, after: int) -> _WrittenItems:
+        """Return these and further ones as they are stored, none where others have written between or they are many."""
+        if (before, after) != (self.version, self.version + 1) or len(self.items) + len(items) > _MANY_WRITTEN:
+            return _WrittenItems()
+        stored = (item_of_row(row, item.captions) for row, item in zip(rows.to_pylist(), items, strict=True))
+        return _WrittenItems(self.since_ns, after, (*self.items, *stored))
 
 
 @with_clear_errors
@@ -92,6 +114,7 @@ class Store:
         self.words = WordIndex(folder, self.tables.existing, self.tables.committed)
         self.picture_texts = PictureTexts(self.tables)
         self.former = FormerItems(self.tables)
+        self._written = _WrittenItems()
         # What was done to items, for whoever notes it.
         self.changes: Counter[str] = Counter()
 
@@ -121,6 +144,9 @@ class Store:
     def changed_items(self, since_ns: int, limit: int) -> list[Item] | None:
         """Return the items that were added or changed after a time, with their captions; None where there are more."""
         for _ in range(_READ_ATTEMPTS):
+            version, written = self.version(), self._written
+            if written.are_all(since_ns, version):
+                return [item for item in written.items if item.updated_ns > since_ns]
             items = self.tables.needed("items")
             found = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow()
             if len(found) > limit:
@@ -128,10 +154,12 @@ class Store:
             rows = found.to_pylist()
             try:
                 texts = self._captions_of([row["id"] for row in rows])
-                return [item_of_row(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
+                changed = [item_of_row(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
                 continue
+            self._written = _WrittenItems(max([since_ns, *(item.updated_ns for item in changed)]), version)
+            return changed
         raise CollectionError(f"captions are missing in {self.folder}; restore the collection from a backup")
 
     def _captions_of(self, ids: Sequence[str]) -> dict[str, str]:
@@ -199,6 +227,7 @@ class Store:
         rows = items_table(items)
         check_room(self.folder, 2 * rows.nbytes)
         self.former.keep(former, {item.id: item.updated_ns for item in items})
+        version = self.version()
         if items and former:
             merge = with_later_columns("items", self.tables.needed("items")).merge_insert("id")
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
@@ -206,6 +235,7 @@ class Store:
             self.changes.update(added=len(items) - len(former), changed=len(former))
         else:
             self.add_rows("items", rows)
+        self._written = self._written.followed_by(items, rows, version, self.version())
 
     def delete_items(self, items: Sequence[Item], removed_ns: int) -> None:
         """Remove items in one commit; it is noted before, for those who know the items already."""

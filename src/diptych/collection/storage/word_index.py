@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from diptych.collection.storage.clear_errors import with_clear_errors
 from diptych.collection.storage.layout import search_package
@@ -27,6 +28,8 @@ _FEW_ROWS = 20_000
 _KOREAN_WORD = re.compile(r"[가-힣]+")
 _PARTICLES = ("", *"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 Holder = Literal["caption", "item", "content"]
 # Where words stand: the table, its columns, what a row of it belongs to, and the column that names that.
 _TABLES: dict[str, tuple[tuple[str, ...], Holder, str]] = {
@@ -69,42 +72,20 @@ class WordIndex:
 
     def any_of(self, words: str, limit: int, *, captions: bool = True) -> list[WordHits]:
         """Return what holds the most of some words, in captions as well or everywhere else."""
-        tables = [name for name in _TABLES if captions or name != "captions"]
-        return [hits for name in tables for hits in self._asked(name, [(words,)], limit, needs_all=False)]
+        names = [name for name in _TABLES if captions or name != "captions"]
+        return self._asked(names, lambda name, table: _hits_of(name, table, [(words,)], limit, needs_all=False))
 
     def all_of(self, words: Sequence[Sequence[str]], limit: int, field_names: Set[str] = frozenset()) -> list[WordHits]:
         """Return what holds every one of some words, each in one of its forms.
 
         ``field_names`` are words that metadata are called by.
         """
-        return [hits for name in _TABLES for hits in self._asked(name, words, limit, True, field_names)]
+        return self._asked(_TABLES, lambda name, table: _hits_of(name, table, words, limit, True, field_names))
 
-    def _asked(
-        self,
-        name: str,
-        words: Sequence[Sequence[str]],
-        limit: int,
-        needs_all: bool,
-        field_names: Set[str] = frozenset(),
-    ) -> list[WordHits]:
-        columns, table = _TABLES[name][0], self._table(name)
-        if table is None or not self._is_ready(name, table, columns):
-            return []
-        n_rows = table.count_rows()
-        if not n_rows:
-            return []
-        each = [
-            [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in _searched(columns, is_name)]
-            for forms, is_name in ((forms, not field_names.isdisjoint(forms)) for forms in words)
-        ]
-        if n_rows > _FEW_ROWS and len(columns) > 1:
-            # The engine takes long to join columns where many rows have the words, as folders are called by.
-            if len(words) == 1:
-                return [_hits(table, name, match, limit) for match in each[0]]
-            together = _match(" ".join(forms[0] for forms in words), columns[0], True)
-            if len((in_one := _hits(table, name, together, limit)).keys) >= limit:
-                return [in_one]
-        return [_hits(table, name, _joined("MUST", [_joined("SHOULD", matches) for matches in each]), limit)]
+    def _asked(self, names: Iterable[str], ask: Callable[[str, Any], list[WordHits]]) -> list[WordHits]:
+        tables = [(name, table) for name in names if (table := self._table(name)) is not None]
+        ready = [(name, table) for name, table in tables if self._is_ready(name, table, _TABLES[name][0])]
+        return [hits for found in _side_by_side(lambda one: ask(*one), ready) for hits in found]
 
     def _is_ready(self, name: str, table: Any, columns: Sequence[str]) -> bool:
         # A collection of a former version gets its indexes from the next writer.
@@ -134,10 +115,43 @@ def _searched(columns: Sequence[str], names_fields: bool) -> list[str]:
     return [column for column in columns if column != "metadata" or not names_fields]
 
 
+def _hits_of(
+    name: str,
+    table: Any,
+    words: Sequence[Sequence[str]],
+    limit: int,
+    needs_all: bool,
+    field_names: Set[str] = frozenset(),
+) -> list[WordHits]:
+    columns, n_rows = _TABLES[name][0], table.count_rows()
+    if not n_rows:
+        return []
+    each = [
+        [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in _searched(columns, is_name)]
+        for forms, is_name in ((forms, not field_names.isdisjoint(forms)) for forms in words)
+    ]
+    if n_rows > _FEW_ROWS and len(columns) > 1:
+        # The engine takes long to join columns where many rows have the words, as folders are called by.
+        if len(words) == 1:
+            return _side_by_side(lambda match: _hits(table, name, match, limit), each[0])
+        together = _match(" ".join(forms[0] for forms in words), columns[0], True)
+        if len((in_one := _hits(table, name, together, limit)).keys) >= limit:
+            return [in_one]
+    return [_hits(table, name, _joined("MUST", [_joined("SHOULD", matches) for matches in each]), limit)]
+
+
 def _hits(table: Any, name: str, query: Any, limit: int) -> WordHits:
     _, holder, key = _TABLES[name]
     found = table.search(query).select([key, "_score"]).limit(limit).to_arrow()
     return WordHits(holder, found[key].to_pylist(), found["_score"].to_pylist())
+
+
+def _side_by_side(ask: Callable[[Asked], Answer], each: Sequence[Asked]) -> list[Answer]:
+    """Return the answers to queries that are asked at once: most of the time of one goes into opening small files."""
+    if len(each) < 2:
+        return [ask(one) for one in each]
+    with ThreadPoolExecutor(len(each)) as threads:
+        return list(threads.map(ask, each))
 
 
 def _joined(occur: Literal["MUST", "SHOULD"], queries: Sequence[Any]) -> Any:
