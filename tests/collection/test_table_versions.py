@@ -10,7 +10,6 @@ import tempfile
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,9 @@ from hypothesis import strategies as st
 
 from diptych.collection import Collection, Item, Record
 from diptych.collection.changes.encoding import KnownKeys
+from diptych.collection.storage import store as store_module
 from diptych.collection.storage import tables
 from diptych.collection.storage.place import is_being_read, long_read
-from diptych.collection.storage.rows import is_worn
 from diptych.collection.storage.store import Store
 
 _READING = """
@@ -65,16 +64,34 @@ def test_files_of_megabytes_are_joined_later_than_small_ones(store: Store) -> No
     assert store.tables.needed("features").count_rows() == 42 * 300
 
 
-@pytest.mark.parametrize(("n_files", "rows", "row_bytes", "many"), [(1, 1000, 200, 40), (60, 10**6, 200, 100)])
-def test_small_files_beside_large_ones_are_joined_later(n_files: int, rows: int, row_bytes: int, many: int) -> None:
-    def stats(n_small: int) -> dict[str, Any]:
-        lengths = np.array([rows] * n_files + [1] * n_small)
-        spread = {"mean": lengths.mean(), "p50": float(np.median(lengths))}
-        fragments = {"num_fragments": len(lengths), "num_small_fragments": n_small, "lengths": spread}
-        return {"total_bytes": lengths.sum() * row_bytes, "num_rows": lengths.sum(), "fragment_stats": fragments}
+def test_new_rows_of_a_large_table_are_joined_without_its_other_rows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_INDEXED_FROM", 500)
+    store.put_items([replace(_item(number), labels=("old",)) for number in range(500)])
+    store.compact(everything=True)
+    for number in range(500, 545):
+        store.put_items([replace(_item(number), labels=("new",))])
+        store.compact(n_changed=1)
+    table = store.tables.needed("items")
+    assert table.stats()["fragment_stats"]["num_fragments"] < 10
+    assert table.index_stats("labels_idx").num_indexed_rows == 500
+    assert sorted(item.added_ns for item in store.changed_items(-1, 1000) or ()) == list(range(1, 546))
+    assert [len(store.words.any_of(word, 1000)[0].keys) for word in ("old", "new")] == [500, 45]
 
-    assert is_worn(stats(many))
-    assert not is_worn(stats(many - 1))
+
+def test_rows_of_which_one_is_there_twice_are_joined_by_the_engine(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_INDEXED_FROM", 100)
+    keys = [f"key {number}" for number in range(100)]
+    vectors = np.arange(300, dtype=np.float32).reshape(100, 3)
+    store.add_vectors("points", keys, vectors)
+    for number in range(45):
+        store.add_vectors("points", [f"new {number % 44}"], vectors[:1])
+    store.compact(n_changed=1000)
+    table = store.tables.needed("points")
+    assert (table.stats()["fragment_stats"]["num_fragments"], table.count_rows()) == (1, 145)
 
 
 @settings(max_examples=15, deadline=None)

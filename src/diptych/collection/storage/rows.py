@@ -19,10 +19,9 @@ from diptych.errors import CollectionError
 
 # Collections from before have no such columns, and null in them is nothing.
 LATER_COLUMNS = ("facts", "facts_read")
-# Joined, files of this size are read no faster, and joining reads and writes all of them; to join small ones beside
-# large ones writes indexes of all anew.
+_MANY_FRAGMENTS, _MOST_FRAGMENTS = 40, 400
+# Joined, files of this size are read no faster, and joining reads and writes all of them.
 _SMALL_BYTES = 2 << 20
-_MANY_FRAGMENTS, _MANY_BESIDE_LARGE, _MOST_FRAGMENTS = 40, 100, 400
 _MANY_DELETED = 1000
 _BYTES_AT_ONCE = 1 << 27
 
@@ -222,13 +221,14 @@ def large_batches(name: str, table: Any) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def is_worn(stats: dict[str, Any]) -> bool:
-    """Say whether a table has many small files, or many rows that were deleted and are still read over."""
-    fragments, lengths = stats["fragment_stats"], stats["fragment_stats"]["lengths"]
-    written = fragments["num_fragments"] * lengths["mean"]
-    deleted = written - stats["num_rows"]
-    many = _MANY_FRAGMENTS
-    if stats["total_bytes"] >= _SMALL_BYTES * fragments["num_fragments"]:
-        is_small = lengths["p50"] * stats["total_bytes"] < _SMALL_BYTES * stats["num_rows"]
-        many = _MANY_BESIDE_LARGE if is_small else _MOST_FRAGMENTS
-    return bool(fragments["num_small_fragments"] >= many or deleted >= max(_MANY_DELETED, written / 2))
+def has_many_files(stats: dict[str, Any]) -> bool:
+    """Say whether a table has many small files; of those that most rows are in, more are many."""
+    fragments, row_bytes = stats["fragment_stats"], stats["total_bytes"] / max(1, stats["num_rows"])
+    is_small = fragments["lengths"]["p50"] * row_bytes < _SMALL_BYTES
+    return bool(fragments["num_small_fragments"] >= (_MANY_FRAGMENTS if is_small else _MOST_FRAGMENTS))
+
+
+def has_many_deleted(stats: dict[str, Any]) -> bool:
+    """Say whether a table has many rows that were deleted and are still read over."""
+    written = stats["fragment_stats"]["num_fragments"] * stats["fragment_stats"]["lengths"]["mean"]
+    return bool(written - stats["num_rows"] >= max(_MANY_DELETED, written / 2))

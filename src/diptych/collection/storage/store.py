@@ -18,7 +18,8 @@ from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, Side
 from diptych.collection.storage.rows import (
-    is_worn,
+    has_many_deleted,
+    has_many_files,
     item_of_row,
     items_table,
     large_batches,
@@ -43,6 +44,8 @@ _INDEXED = {
     "former": ("gone_ns",),
 }
 _INDEXED_FROM = 10_000
+# Their rows are named by nothing alone.
+_OF_NO_KEY = ("removed", "former")
 
 
 def features_table(names: RetrieverNames, side: Side) -> str:
@@ -412,12 +415,21 @@ class Store:
             table = self.tables.existing(name)
             if table is None:
                 continue
-            if everything or self.tables.has_many_versions(name) or is_worn(table.stats()) or lacks_words(table):
-                # What is stored is stored; joining files can wait for room.
-                with suppress(NoRoomError):
+            # What is stored is stored; joining files can wait for room.
+            with suppress(NoRoomError):
+                if everything or self._is_worn(name, table):
                     self.tables.tidy(name, table, everything=everything)
             self._index_columns(name, table)
         self.tables.acknowledge()
+
+    def _is_worn(self, name: str, table: Any) -> bool:
+        """Say whether a table needs the engine's care, which takes seconds for a million rows; small files may not."""
+        stats = table.stats()
+        is_large = stats["num_rows"] >= _INDEXED_FROM
+        if has_many_deleted(stats) or lacks_words(table) or self.tables.has_many_versions(name, is_large=is_large):
+            return True
+        can_join = is_large and name not in _OF_NO_KEY
+        return has_many_files(stats) and not (can_join and self.tables.join_newest(name, table, _key_column(name)))
 
     def _index_columns(self, name: str, table: Any) -> None:
         if table.count_rows() >= _INDEXED_FROM:
@@ -436,4 +448,4 @@ def _chosen(batches: Iterable[tuple[list[str], AnyArray]], keys: set[str]) -> It
 
 
 def _key_column(name: str) -> str:
-    return "id" if name == "captions" else "key"
+    return {"captions": "id", "items": "added_ns"}.get(name, "key")

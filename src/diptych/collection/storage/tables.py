@@ -31,8 +31,10 @@ _UNWRITTEN_COMMITS = 32
 _FOREVER = timedelta(days=36500)
 # A version that is none any more is there for whoever reads it already, and for those who said that it takes long.
 _READ_FOR, _READ_LONG_FOR, _TICK = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
-# Looking for the newest one goes over all, and the ledger knows the files of each.
-_MANY_VERSIONS = 100
+# Looking for the newest one goes over all, and the ledger knows the files of each. The engine forgets none without
+# joining files and indexes, which takes longer for many rows.
+_MANY_VERSIONS, _MANY_OF_LARGE = 100, 400
+_NEWEST_ROWS = 4096
 # The engine would keep what it knows of every version, up to a gigabyte; a service that writes all day has many.
 _METADATA_BYTES = 1 << 20
 
@@ -170,11 +172,36 @@ class Tables:
             self.ledger.write()
             self._unwritten_commits = 0
 
-    def has_many_versions(self, name: str) -> bool:
+    def has_many_versions(self, name: str, *, is_large: bool) -> bool:
         """Say whether there are many versions of a table that nobody reads any more."""
         until = time.time() - _READ_FOR.total_seconds()
         with os.scandir(self.folder / unit_of(name) / "_versions") as files:
-            return sum(file.stat().st_mtime < until for file in files) > _MANY_VERSIONS
+            unread = sum(file.stat().st_mtime < until for file in files)
+        return unread > (_MANY_OF_LARGE if is_large else _MANY_VERSIONS)
+
+    def join_newest(self, name: str, table: Any, key: str) -> bool:
+        """Join the files of the newest rows, and say whether that was possible; only the writer calls this.
+
+        Where the engine joins files, it writes all indexes anew, and all rows besides. Rows that are put in the place
+        of themselves come to lie in one file in one commit, and what they were in is no longer read.
+        """
+        if self.ledger is not None and self.ledger.damaged(unit_of(name)):
+            return False
+        newest = table.search().select([key]).with_row_id(True).offset(max(0, table.count_rows() - _NEWEST_ROWS))
+        rows = newest.limit(_NEWEST_ROWS).to_arrow()["_rowid"].to_numpy()
+        files = rows >> 32
+        # The first one may be large, with most of its rows further ahead.
+        rows = rows[files > files.min()]
+        joined = table.take_row_ids(rows.tolist()).to_arrow() if len(rows) else None
+        if joined is None or len(joined[key].unique()) < len(joined):
+            return False
+        try:
+            table.merge_insert(key).when_matched_update_all().execute(joined)
+        except (ValueError, RuntimeError, OSError):
+            # One of them is among older rows as well, perhaps.
+            return False
+        self.committed(name)
+        return True
 
     def tidy(self, name: str, table: Any, *, everything: bool) -> None:
         """Join the small files of a table, and forget versions that nobody reads; only the writer calls this."""
