@@ -42,7 +42,7 @@ NEARLY_THE_SAME = 0.9
 TEMPERATURE, DROPOUT, RANK, N_COMPONENTS = 0.06, 0.2, 16, 256
 RATES = {"networks": 3e-4, "sentences": 5e-4, "projections": 3e-4}
 PULL, AVERAGE, KEPT, WITHOUT_ENGLISH = 0.006, 0.99, 0.85, 0.25
-LABEL_SHARE, PHRASE_SHARE, FOCUS = 0.3, 0.3, 2.0
+LABEL_SHARE, PHRASE_SHARE = 0.1, 0.3
 LONGEST = 64
 
 
@@ -138,14 +138,14 @@ def pair_loss(images: Tensor, texts: Tensor, classes: Tensor) -> Tensor:
 
 
 def query_loss(queries: Tensor, images: Tensor, relevant: Tensor, *, every: bool) -> Tensor:
-    """Return the loss of queries with several right answers: of every one of them by its weight, or of any."""
+    """Return the loss of queries with several right answers: of every one of them, or of any."""
     logs = torch.log_softmax(queries @ images.T / TEMPERATURE, 1)
     asked = relevant.any(1)
     if not asked.any():
         return logs.sum() * 0
     if every:
         return -((logs * relevant).sum(1)[asked] / relevant.sum(1)[asked]).mean()
-    return -torch.logsumexp(logs.masked_fill(relevant == 0, -1e4), 1)[asked].mean()
+    return -torch.logsumexp(logs.masked_fill(~relevant, -1e4), 1)[asked].mean()
 
 
 def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int) -> list[float]:
@@ -218,10 +218,9 @@ def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, b
     second = torch.cat([asked[-n_photos:], asked[n_photos:n_pairs]])
     of_pairs = (of_pairs + pair_loss(image_points, second, classes)) / 2
     known = labels[:, 0] != 255
-    shown = (labels[known] == 1).float()
-    # Who names one thing means photos of it, not those with a dozen things besides.
-    alone = shown / shown.sum(1, keepdim=True).clamp(min=1) ** FOCUS
-    of_labels = query_loss(asked[n_pairs : n_pairs + n_labels], image_points[:n_photos][known], alone.T, every=True)
+    of_labels = query_loss(
+        asked[n_pairs : n_pairs + n_labels], image_points[:n_photos][known], labels[known].T == 1, every=True
+    )
     phrases = torch.from_numpy(batch.has_phrase).to(DEVICE)
     of_phrases = query_loss(asked[n_pairs + n_labels : -n_photos], image_points[:n_photos], phrases, every=False)
     return of_pairs, LABEL_SHARE * of_labels + PHRASE_SHARE * of_phrases
@@ -292,22 +291,6 @@ def judge(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset
         ranks = (of_texts > right).sum(0), (of_pictures > best[:, None]).sum(1)
         found += [(rank < first).float().mean().item() for rank in ranks for first in (1, 10)]
     return float(np.mean(found))
-
-
-@torch.no_grad()
-def judge_names(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset: Sequence[str]) -> list[float]:
-    """Return MAP and the precision of the first ten of the names of Pascal's development classes as queries."""
-    towers.train(False)
-    rows, names = data.rows("pascal_dev"), data.of_kind("class_name")
-    points, read, found = image_points(pixels[rows], towers, subset), encoded_texts(towers, texts, names), []
-    classes = np.array([data.classes[row] for row in rows])
-    # Two forms of each name, as queries are read.
-    asked = functional.normalize(towers.projections("texts", read.view(-1, 2, read.shape[1]).mean(1)), dim=1)
-    for number, scores in zip(np.asarray(data.owners)[names[::2]], (asked @ points.T).cpu().numpy(), strict=True):
-        right = (classes == number)[np.argsort(-scores, kind="stable")]
-        found.append(((np.cumsum(right) / np.arange(1, len(right) + 1))[right].mean(), right[:10].mean()))
-    print([round(float(first), 1) for _, first in found], flush=True)
-    return np.mean(found, axis=0).tolist()
 
 
 def image_points(pixels: Tensor, towers: Towers, subset: Sequence[str]) -> Tensor:
@@ -383,13 +366,7 @@ def main() -> None:
     start_projections(data, pixels, texts, towers, 10, min(1536, 2 * chosen.batch_size))
     judged = {"projections alone, three networks": judge(data, pixels, texts, towers, NETWORKS)}
     losses = train(data, pixels, texts, towers, chosen.epochs, chosen.batch_size)
-    for subset in SUBSETS:
-        judged[" + ".join(subset)] = judge(data, pixels, texts, towers, subset)
-        by_name = judge_names(data, pixels, texts, towers, subset)
-        judged |= {
-            f"class names, {kind}, {' + '.join(subset)}": one
-            for kind, one in zip(("MAP", "P@10"), by_name, strict=True)
-        }
+    judged |= {" + ".join(subset): judge(data, pixels, texts, towers, subset) for subset in SUBSETS}
     for name, network in towers.images.items():
         save_changes(changes / f"{name}.safetensors", network, start[name])
     save_file(towers.sentences.changes(), changes / "minilm.safetensors")
