@@ -207,6 +207,12 @@ class Gallery:
     def _starts(self) -> IntArray:
         return np.cumsum([0, *map(len, self.blocks)])
 
+    @cached_property
+    def _only_filled(self) -> int | None:
+        """The only block that has rows, which all have their numbers in it; most changes add none to one side."""
+        filled = [number for number, block in enumerate(self.blocks) if len(block)]
+        return filled[0] if len(filled) == 1 else None
+
     def start_of(self, number: int) -> int:
         """Return the row at which a block begins."""
         return int(self._starts[number])
@@ -263,8 +269,8 @@ class Gallery:
 
     def vectors(self, rows: IntArray) -> AnyArray:
         """Return the kept points of some rows."""
-        if len(self.blocks) == 1:
-            return self.blocks[0].vectors[rows]
+        if self._only_filled is not None:
+            return self.blocks[self._only_filled].vectors[rows]
         filled = next((block.vectors for block in self.blocks if len(block)), np.zeros((0, 0), dtype=np.float32))
         found = np.empty((len(rows), filled.shape[1]), dtype=filled.dtype)
         for number, places, inner in self.located(rows):
@@ -358,8 +364,8 @@ class Gallery:
 
     def located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
-        if len(self.blocks) == 1 and len(rows) and rows.min() >= 0:
-            yield 0, np.arange(len(rows)), rows
+        if self._only_filled is not None and len(rows) and rows.min() >= 0:
+            yield self._only_filled, np.arange(len(rows)), rows
             return
         for number, (start, end) in enumerate(pairwise(self._starts.tolist())):
             places = np.flatnonzero((rows >= start) & (rows < end))

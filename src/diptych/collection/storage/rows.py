@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -76,13 +77,34 @@ def _fields(stored: str | None, item_id: str) -> dict[str, Any]:
     # Most have none, and this is done for every answer.
     if not stored or stored == "{}":
         return {}
-    found: dict[str, Any] = json.loads(sound_fields(stored, item_id))
+    found: dict[str, Any]
+    if not _is_involved(stored):
+        with suppress(ValueError):
+            found, end = _PLAIN_JSON.raw_decode(stored)
+            if end == len(stored):
+                return found
+    found = json.loads(sound_fields(stored, item_id))
     return found
+
+
+def _plain_number(text: str) -> int | float:
+    """Return a number as JSON has it; a long one, and one with an exponent, is for a closer look."""
+    if len(text) > _LONGEST_NUMBER or "e" in text or "E" in text:
+        raise ValueError(text)
+    return float(text) if "." in text else int(text)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(text)
+
+
+_LONGEST_NUMBER = 18
+_PLAIN_JSON = json.JSONDecoder(parse_int=_plain_number, parse_float=_plain_number, parse_constant=_no_number)
 
 
 # What an older version may have stored that breaks lists and counts: depth, huge numbers, no names, NaN, surrogates.
 UNUSUAL = r'(?:[\[{][^\[{]*){17}|\d{19}|[eE]\+?\d\d|""\s*:|NaN|Infinity|\\u[dD][89a-fA-F]'
-_has_large_number = re.compile(r"\d{19}|[eE]\+?\d\d").search
+_may_be_unusual = re.compile(UNUSUAL).search
 _log = logging.getLogger("diptych.collection")
 
 
@@ -99,10 +121,9 @@ def sound_fields(stored: str | None, item_id: str) -> str:
     return stored or "{}"
 
 
-def _may_be_unusual(stored: str) -> bool:
-    """Say whether a text may match ``UNUSUAL``; of one that is read for every answer that is asked faster in pieces."""
-    has_letters = '""' in stored or "\\u" in stored or "NaN" in stored or "Infinity" in stored
-    return has_letters or stored.count("{") + stored.count("[") > 16 or bool(_has_large_number(stored))
+def _is_involved(stored: str) -> bool:
+    """Say whether a text may match ``UNUSUAL`` otherwise than by a number, asked in pieces for every answer."""
+    return '""' in stored or "\\u" in stored or stored.count("{") + stored.count("[") > 16
 
 
 def sound_columns(stored: Any, ids: Any) -> list[str]:
