@@ -206,6 +206,23 @@ def change(folder: Path) -> dict[str, float]:
     return took
 
 
+def change_often(folder: Path) -> dict[str, float]:
+    """Add 120 items one at a time, so that small files have to be joined, and look for every tenth by words."""
+    with opened(folder) as collection:
+        collection.search("first", hybrid=True)
+        added, found = [], []
+        for turn in range(120):
+            name = f"okapi{turn}{time.time_ns()}"
+            added.append(timed(lambda name=name: collection.add([Record(captions=[name], id=name)])))
+            if turn % 10 == 9:
+                found.append(timed(lambda name=name: collection.search(name, k=1, target="texts")))
+    return {
+        "one of 120 additions, mean, ms": 1000 * statistics.mean(added),
+        "one of 120 additions, slowest, ms": 1000 * max(added),
+        "found after each tenth, slowest, ms": 1000 * max(found),
+    }
+
+
 def fold(folder: Path) -> dict[str, float]:
     """Make the search files of the items anew, and put those that were there back."""
     index, aside = folder / "index", folder / "index-aside"
@@ -373,6 +390,7 @@ STEPS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "ask": lambda folder, _: ask(folder),
     "little memory": lambda folder, _: ask_in_little_memory(folder),
     "change": lambda folder, _: change(folder),
+    "change often": lambda folder, _: change_often(folder),
     "fold": lambda folder, _: fold(folder),
     "load": load,
     "records": add_records,
