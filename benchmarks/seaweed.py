@@ -31,6 +31,8 @@ class SeaweedServers:
     With three volume servers every object has two copies, and one server may be killed.
     """
 
+    address = "s3://diptych"
+
     def __init__(self, folder: Path, *, volumes: int = 1) -> None:
         self._folder = folder
         self._n_volumes = volumes
@@ -38,7 +40,7 @@ class SeaweedServers:
         self._commands: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
-        ports = _free_ports(2 * (3 + self._n_volumes))
+        ports = free_ports(2 * (3 + self._n_volumes))
         names = ["master", "filer", "s3", *(f"volume{number}" for number in range(self._n_volumes))]
         port = {name: (ports[2 * row], ports[2 * row + 1]) for row, name in enumerate(names)}
         master = f"{_ADDRESS}:{port['master'][0]}.{port['master'][1]}"
@@ -144,7 +146,8 @@ class SeaweedServers:
                 return
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
+    """Return ports on loopback that nobody listens at."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:

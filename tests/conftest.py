@@ -145,15 +145,20 @@ def surroundings(cache_of_worker: Path, no_pandas: Path) -> Iterator[None]:
 
 
 if TYPE_CHECKING:
+    from azurite import Azurite
     from seaweed import SeaweedServers
 
 
 @pytest.fixture(scope="session")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServers]:
+def storage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SeaweedServers | Azurite]:
     """An object storage for the whole run."""
+    from azurite import Azurite
     from seaweed import SeaweedServers
 
-    with SeaweedServers(tmp_path_factory.mktemp("seaweed")) as servers:
+    kind = Azurite if request.config.getoption("--storage") == "azure" else SeaweedServers
+    with kind(tmp_path_factory.mktemp("storage")) as servers:
         yield servers
 
 
@@ -161,16 +166,23 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServers
 def everything_in_storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ``--storage``, keep the collections of all tests there."""
     if request.config.getoption("--storage"):
-        for name, value in request.getfixturevalue("storage").environment.items():
+        storage = request.getfixturevalue("storage")
+        for name, value in storage.environment.items():
             monkeypatch.setenv(name, value)
         from tests.collection.storage_mode import keep_folders_in_storage
 
-        keep_folders_in_storage(monkeypatch)
+        keep_folders_in_storage(monkeypatch, storage.address)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the tests of collections and of the service run on object storage."""
-    parser.addoption("--storage", action="store_true", help="keep collections in object storage (SeaweedFS)")
+    parser.addoption(
+        "--storage",
+        nargs="?",
+        const="s3",
+        choices=("s3", "azure"),
+        help="keep collections in object storage: that of SeaweedFS, or of Azurite (npm install -g azurite)",
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

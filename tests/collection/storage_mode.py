@@ -15,14 +15,14 @@ from diptych.collection.remote import place as places
 from diptych.data.folders import storage_address
 
 
-def keep_folders_in_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+def keep_folders_in_storage(monkeypatch: pytest.MonkeyPatch, storage: str) -> None:
     """Let every collection of a folder be one in object storage, opened by the folder or by its copy."""
 
     def address_of(location: Any) -> str:
         folder = Path(os.path.abspath(location))
         if "remote" in folder.parts and folder.name.startswith("copy-"):
             return (folder.parent / "address").read_text()
-        return storage_address(location) or f"s3://diptych/{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        return storage_address(location) or f"{storage}/{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
 
     def opened(location: Any) -> Any:
         if os.path.exists(Path(location) / "collection.json") and "copy-" not in Path(location).name:

@@ -61,7 +61,7 @@ def test_a_replica_answers_hands_on_changes_and_survives_the_storage(
 ) -> None:
     for name, value in storage.environment.items():
         monkeypatch.setenv(name, value)
-    address = f"s3://diptych/{tmp_path.name}"
+    address = f"{storage.address}/{tmp_path.name}"
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     with Collection.open(own_scene_collection / ".diptych") as folder:

@@ -20,7 +20,7 @@ def address(storage: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """A free address in the storage, whose credentials are in the environment."""
     for name, value in storage.environment.items():
         monkeypatch.setenv(name, value)
-    return f"s3://diptych/{uuid.uuid4().hex[:12]}"
+    return f"{storage.address}/{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture

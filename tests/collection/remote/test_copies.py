@@ -257,6 +257,22 @@ def test_what_was_written_twice_because_an_answer_was_lost_counts_once(address: 
     assert bucket.get("object") is None
 
 
+def test_a_tag_is_the_same_however_it_is_asked_for(address: str) -> None:
+    bucket = Bucket(address)
+    tag = bucket.create("folder/name", b"one")
+    assert tag == bucket.list("folder/")["folder/name"].tag
+    assert (b"one", tag) == bucket.get("folder/name")
+    facts = bucket.facts("folder/name")
+    assert facts is not None and facts.tag == tag
+    later = bucket.replace("folder/name", b"two", tag)
+    assert later != tag
+    with pytest.raises(StorageConflictError):
+        bucket.replace("folder/name", b"three", tag)
+    with pytest.raises(StorageConflictError):
+        bucket.create("folder/name", b"three")
+    assert bucket.get("folder/name") == (b"two", later)
+
+
 def test_addresses_that_cannot_be_are_refused(
     address: str, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -270,6 +286,7 @@ def test_addresses_that_cannot_be_are_refused(
     with pytest.raises(CollectionError, match="is a collection already"):
         Collection.create(Path(address), ToyRetriever())
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "YW5vdGhlcg==")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     with pytest.raises(StorageError, match="credentials"):
         Collection.open(address)

@@ -71,7 +71,7 @@ class Bucket:
         """Return the objects whose names begin with a prefix that ends in a slash."""
         with self._errors():
             return {
-                one["path"]: ObjectFacts(one["size"], one["e_tag"] or "", one["last_modified"])
+                one["path"]: ObjectFacts(one["size"], _tag(one), one["last_modified"])
                 for chunk in _obstore().list(self._store, prefix.rstrip("/"))
                 for one in chunk
             }
@@ -81,7 +81,7 @@ class Bucket:
         try:
             with self._errors():
                 found = _obstore().get(self._store, name)
-                return bytes(found.bytes()), found.meta["e_tag"] or ""
+                return bytes(found.bytes()), _tag(found.meta)
         except FileNotFoundError:
             return None
 
@@ -92,7 +92,7 @@ class Bucket:
                 one = _obstore().head(self._store, name)
         except FileNotFoundError:
             return None
-        return ObjectFacts(one["size"], one["e_tag"] or "", one["last_modified"])
+        return ObjectFacts(one["size"], _tag(one), one["last_modified"])
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         """Yield the content of an object of a size piece by piece; one that is gone raises ``FileNotFoundError``."""
@@ -127,7 +127,7 @@ class Bucket:
     def put(self, name: str, content: bytes) -> str:
         """Write an object, whatever was there, and return its tag."""
         with self._errors():
-            return str(_obstore().put(self._store, name, content)["e_tag"] or "")
+            return _tag(_obstore().put(self._store, name, content))
 
     def create(self, name: str, content: bytes) -> str:
         """Write an object that must not be there yet, and return its tag."""
@@ -141,13 +141,22 @@ class Bucket:
         errors = _obstore("exceptions")
         try:
             with self._errors():
-                return str(_obstore().put(self._store, name, content, mode=mode, use_multipart=False)["e_tag"] or "")
+                if mode != "create" and self.address.startswith("gs:"):
+                    mode = self._numbered(name, mode["e_tag"])
+                return _tag(_obstore().put(self._store, name, content, mode=mode, use_multipart=False))
         except (errors.AlreadyExistsError, errors.PreconditionError, FileNotFoundError):
             # An answer may be lost, and what is tried again is then met by itself.
             there = self.get(name)
             if there is not None and there[0] == content:
                 return there[1]
             raise StorageConflictError(f"{self.address}/{name} was written by somebody else") from None
+
+    def _numbered(self, name: str, tag: str) -> dict[str, str]:
+        """Return what an object must still be where that is told by the number of its version, as Google's is."""
+        there = _obstore().head(self._store, name)
+        if _tag(there) != tag:
+            raise FileNotFoundError(f"{name} with the tag {tag}")
+        return {"e_tag": tag, "version": there["version"]}
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete objects; those that are not there are no mistake."""
@@ -186,6 +195,12 @@ def _client(address: str, times: tuple[int, int], allowed: dict[str, Any]) -> An
     options = {"timeout": f"{times[0]}s", "connect_timeout": f"{_CONNECT_SECONDS}s", **allowed}
     retries = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=times[1])}
     return _obstore("store").from_url(address, client_options=options, retry_config=retries)
+
+
+def _tag(found: Any) -> str:
+    """Return the tag of an object; Azure has it in quotation marks in some answers and without them in others."""
+    tag = str(found["e_tag"] or "")
+    return f'"{tag}"' if tag and not tag.endswith('"') else tag
 
 
 def _in_parallel(work: Any, entries: Iterable[Any]) -> None:
