@@ -263,7 +263,8 @@ def test_a_tag_is_the_same_however_it_is_asked_for(address: str) -> None:
     assert tag == bucket.list("folder/")["folder/name"].tag
     assert (b"one", tag) == bucket.get("folder/name")
     facts = bucket.facts("folder/name")
-    assert facts is not None and facts.tag == tag
+    assert facts is not None
+    assert facts.tag == tag
     later = bucket.replace("folder/name", b"two", tag)
     assert later != tag
     with pytest.raises(StorageConflictError):
