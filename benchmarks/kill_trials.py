@@ -34,6 +34,7 @@ import numpy as np
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.learning import rollback
+from diptych.collection.storage import rows, store
 from diptych.collection.storage.engine import engine_package
 from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
@@ -143,6 +144,9 @@ def nursery() -> None:
 def child(location: str, workplace: Path, seed: int) -> None:
     """Write at random until killed; a line before and after each step."""
     dice = random.Random(seed)
+    if seed % 2:
+        # A hundred rows count as many: the newest of them are joined by themselves.
+        store._INDEXED_FROM, rows._MANY_FRAGMENTS = 100, 8
     collection = Collection.open(location, load_retriever=ToyRetriever.load, write_wait=WRITE_WAIT_SECONDS)
     say({"opened": len(collection)})
     step = 0

@@ -206,6 +206,19 @@ def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
 
 
 @pytest.mark.folder
+def test_a_wrong_hint_of_the_engine_is_replaced_whole(collection: Collection) -> None:
+    collection.add([Record(captions=["a"], id="a")])
+    hint = collection.folder / "store" / "items.lance" / "_versions" / "latest_version_hint.json"
+    hint.write_bytes(b"{")
+    assert not collection.verify().is_whole
+    with hint.open("rb") as former:
+        collection.repair()
+        # Written in its place, it would be empty for a moment in which a process may be killed.
+        assert former.read() == b"{"
+    assert collection.verify().is_whole
+
+
+@pytest.mark.folder
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
 def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
     counts, wrong = power_cuts.run_trials(2, seed=3, longest=1.5)

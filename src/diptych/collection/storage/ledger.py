@@ -282,8 +282,11 @@ class Ledger:
     def _write_hints(self) -> None:
         """Let the engine's notes name the newest versions, as a writer that was killed may not have done."""
         for unit, newest in self._units().items():
-            if newest and _is_table(unit):
-                (self._folder / unit / "_versions" / _HINT).write_bytes(_hint(newest))
+            hint = self._folder / unit / "_versions" / _HINT
+            if newest and _is_table(unit) and not (hint.exists() and hint.read_bytes() == _hint(newest)):
+                # Written in its place it would be empty for a moment, and somebody may be killed in it.
+                with atomic_write(hint) as draft:
+                    draft.write_bytes(_hint(newest))
 
     def is_needed(self, name: str) -> bool:
         """Say whether the newest version of a table needs a file: it does without protocols and older versions."""
