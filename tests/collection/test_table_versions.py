@@ -80,6 +80,24 @@ def test_new_rows_of_a_large_table_are_joined_without_its_other_rows(
     assert [len(store.words.any_of(word, 1000)[0].keys) for word in ("old", "new")] == [500, 45]
 
 
+def test_new_rows_with_damage_are_left_where_they_are(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_INDEXED_FROM", 100)
+    store.put_items([_item(number) for number in range(100)])
+    for number in range(100, 145):
+        store.put_items([_item(number)])
+    table = store.tables.needed("items")
+    before = table.stats()["fragment_stats"]["num_fragments"]
+    newest = max((store.folder / "items.lance" / "data").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    assert not store.tables.join_newest("items", table, "added_ns")
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    assert store.tables.join_newest("items", table, "added_ns")
+    assert before > table.stats()["fragment_stats"]["num_fragments"] == 2
+
+
 def test_rows_of_which_one_is_there_twice_are_joined_by_the_engine(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,7 @@ _MANY_FRAGMENTS, _MOST_FRAGMENTS = 40, 400
 # Joined, files of this size are read no faster, and joining reads and writes all of them.
 _SMALL_BYTES = 2 << 20
 _MANY_DELETED = 1000
+_MANY_WRITTEN = 1000
 _BYTES_AT_ONCE = 1 << 27
 
 
@@ -71,6 +72,26 @@ def item_of_row(row: dict[str, Any], captions: Sequence[str]) -> Item:
         row[name] = _fields(row.get(name), row["id"])
     row["facts_read"] = row.get("facts_read") or ""
     return Item(**row, captions=tuple(captions))
+
+
+@dataclass(frozen=True)
+class WrittenItems:
+    """The items that this process has written since a time, up to a version: its next look need not ask for them."""
+
+    since_ns: int = -1
+    version: int = -1
+    items: tuple[Item, ...] = ()
+
+    def are_all(self, since_ns: int, version: int) -> bool:
+        """Say whether no other items have changed after a time, up to a version."""
+        return version == self.version and since_ns >= self.since_ns
+
+    def followed_by(self, items: Sequence[Item], rows: Any, before: int, after: int) -> WrittenItems:
+        """Return these and further ones as they are stored, none where others have written between or they are many."""
+        if (before, after) != (self.version, self.version + 1) or len(self.items) + len(items) > _MANY_WRITTEN:
+            return WrittenItems()
+        stored = (item_of_row(row, item.captions) for row, item in zip(rows.to_pylist(), items, strict=True))
+        return WrittenItems(self.since_ns, after, (*self.items, *stored))
 
 
 def _fields(stored: str | None, item_id: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, Side
 from diptych.collection.storage.rows import (
+    WrittenItems,
     has_many_deleted,
     has_many_files,
     item_of_row,
@@ -76,27 +76,6 @@ _READ_ATTEMPTS = 3
 # Looking how worn the tables are takes longer than a commit.
 _COMMITS_BETWEEN_LOOKS = 4
 _MANY_CHANGED = 100
-_MANY_WRITTEN = 1000
-
-
-@dataclass(frozen=True)
-class _WrittenItems:
-    """The items that this process has written since a time, up to a version: its next look need not ask for them."""
-
-    since_ns: int = -1
-    version: int = -1
-    items: tuple[Item, ...] = ()
-
-    def are_all(self, since_ns: int, version: int) -> bool:
-        """Say whether no other items have changed after a time, up to a version."""
-        return version == self.version and since_ns >= self.since_ns
-
-    def followed_by(self, items: Sequence[Item], rows: Any, before: int, after: int) -> _WrittenItems:
-        """Return these and further ones as they are stored, none where others have written between or they are many."""
-        if (before, after) != (self.version, self.version + 1) or len(self.items) + len(items) > _MANY_WRITTEN:
-            return _WrittenItems()
-        stored = (item_of_row(row, item.captions) for row, item in zip(rows.to_pylist(), items, strict=True))
-        return _WrittenItems(self.since_ns, after, (*self.items, *stored))
 
 
 @with_clear_errors
@@ -117,7 +96,7 @@ class Store:
         self.words = WordIndex(folder, self.tables.existing, self.tables.committed)
         self.picture_texts = PictureTexts(self.tables)
         self.former = FormerItems(self.tables)
-        self._written = _WrittenItems()
+        self._written = WrittenItems()
         # What was done to items, for whoever notes it.
         self.changes: Counter[str] = Counter()
 
@@ -161,7 +140,7 @@ class Store:
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
                 continue
-            self._written = _WrittenItems(max([since_ns, *(item.updated_ns for item in changed)]), version)
+            self._written = WrittenItems(max([since_ns, *(item.updated_ns for item in changed)]), version)
             return changed
         raise CollectionError(f"captions are missing in {self.folder}; restore the collection from a backup")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from diptych.atomic_files import damage_of
 from diptych.collection.storage.clear_errors import check_room, engine_says, with_clear_errors
 from diptych.collection.storage.engine import engine_package, reading_columns_once
 from diptych.collection.storage.item import Item
@@ -34,7 +35,8 @@ _READ_FOR, _READ_LONG_FOR, _TICK = timedelta(minutes=1), timedelta(hours=1), tim
 # Looking for the newest one goes over all, and the ledger knows the files of each. The engine forgets none without
 # joining files and indexes, which takes longer for many rows.
 _MANY_VERSIONS, _MANY_OF_LARGE = 100, 400
-_NEWEST_ROWS = 4096
+# Of how many of the newest rows files are joined, if that many are, and how many bytes these have at most.
+_NEWEST_ROWS, _FEWEST_JOINED, _NEWEST_BYTES = 4096, 8, 64 << 20
 # The engine would keep what it knows of every version, up to a gigabyte; a service that writes all day has many.
 _METADATA_BYTES = 1 << 20
 
@@ -185,15 +187,16 @@ class Tables:
         Where the engine joins files, it writes all indexes anew, and all rows besides. Rows that are put in the place
         of themselves come to lie in one file in one commit, and what they were in is no longer read.
         """
-        if self.ledger is not None and self.ledger.damaged(unit_of(name)):
+        if not self._are_newest_whole(name):
             return False
         newest = table.search().select([key]).with_row_id(True).offset(max(0, table.count_rows() - _NEWEST_ROWS))
         rows = newest.limit(_NEWEST_ROWS).to_arrow()["_rowid"].to_numpy()
         files = rows >> 32
+        if len(np.unique(files)) < _FEWEST_JOINED:
+            return False
         # The first one may be large, with most of its rows further ahead.
-        rows = rows[files > files.min()]
-        joined = table.take_row_ids(rows.tolist()).to_arrow() if len(rows) else None
-        if joined is None or len(joined[key].unique()) < len(joined):
+        joined = table.take_row_ids(rows[files > files.min()].tolist()).to_arrow()
+        if len(joined[key].unique()) < len(joined):
             return False
         try:
             table.merge_insert(key).when_matched_update_all().execute(joined)
@@ -201,6 +204,17 @@ class Tables:
             # One of them is among older rows as well, perhaps.
             return False
         self.committed(name)
+        return True
+
+    def _are_newest_whole(self, name: str) -> bool:
+        """Say whether the newest files of a table are as they were written; joined, damage could not be told any more."""
+        known, left = {} if self.ledger is None else self.ledger.known_files(), _NEWEST_BYTES
+        for file in reversed([file for file in known if file.startswith(f"{unit_of(name)}/data/")]):
+            left -= known[file][0]
+            if left < 0:
+                break
+            if damage_of(self.folder / file, known[file]) is not None:
+                return False
         return True
 
     def tidy(self, name: str, table: Any, *, everything: bool) -> None:
