@@ -207,7 +207,7 @@ class Tables:
         return True
 
     def _are_newest_whole(self, name: str) -> bool:
-        """Say whether the newest files of a table are as they were written; joined, damage could not be told any more."""
+        """Say whether the newest files of a table are as they were written: joined, damage could not be told."""
         known, left = {} if self.ledger is None else self.ledger.known_files(), _NEWEST_BYTES
         for file in reversed([file for file in known if file.startswith(f"{unit_of(name)}/data/")]):
             left -= known[file][0]
