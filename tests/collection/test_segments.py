@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from diptych.collection.browse.segment import (
     keys_of,
 )
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.storage.rows import item_rows, sound_columns, sound_fields
+from diptych.collection.storage.rows import item_of_row, item_rows, sound_columns, sound_fields
 from diptych.collection.storage.store import points_table
 from kill_trials import ToyRetriever
 
@@ -254,3 +255,36 @@ def test_a_column_of_fields_is_made_sound_as_each_of_them(deep: bool) -> None:
     expected = [sound_fields(one, name) for one, name in zip(fields, ids, strict=True)]
     assert sound_columns(pa.array(fields, pa.string()), pa.array(ids)) == expected
     assert expected[:5] == ['{"a": 1}', "{}", "{}", "{}", "{}"]
+
+
+_NUMBERS = (
+    "1",
+    "-0.5",
+    "1e400",
+    "1e5",
+    "9" * 18,
+    "9" * 25,
+    "0.1234567890123456789",
+    "NaN",
+    "-Infinity",
+    "true",
+    "null",
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["", "a", "é", "x y"]), st.sampled_from([*_NUMBERS, '"\\ud800"', '"1e400"', "[[1]]"])
+    ),
+    st.sampled_from(["", " ", "}"]),
+)
+def test_fields_of_an_item_are_read_as_they_are_made_sound(fields: dict[str, str], behind: str) -> None:
+    stored = "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}" + behind
+    row = {"id": "i", "path": None, "content_hash": None, "caption_ids": [], "labels": [], "metadata": stored}
+    try:
+        expected = json.loads(sound_fields(stored, "i"))
+    except ValueError:
+        with pytest.raises(ValueError, match="Extra data"):
+            item_of_row(row, [])
+    else:
+        assert item_of_row(row, []).metadata == expected

@@ -55,7 +55,7 @@ class Bucket:
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
         if not parts.netloc or not parts.path.strip("/"):
-            raise InvalidInputError(f"{address} names no collection; write it as s3://BUCKET/NAME")
+            raise InvalidInputError(f"{address} names no collection; write it as {parts.scheme}://BUCKET/NAME")
         if "@" in parts.netloc or parts.query:
             raise InvalidInputError("credentials do not belong into an address; put them into the environment")
         self.address = address
@@ -65,7 +65,10 @@ class Bucket:
         try:
             self._store, self._transfers = (_client(address, times, allowed) for times in (_QUICK, _TRANSFER))
         except _obstore("exceptions").BaseError as problem:
-            raise InvalidInputError(f"{address} cannot be used: {_first_line(problem)}") from None
+            raise InvalidInputError(
+                f"{address} cannot be used ({_first_line(problem)}); put the account and the credentials into the "
+                "environment, by the names that the storage's own tools use"
+            ) from None
 
     def list(self, prefix: str) -> dict[str, ObjectFacts]:
         """Return the objects whose names begin with a prefix that ends in a slash."""

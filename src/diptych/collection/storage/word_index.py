@@ -28,8 +28,8 @@ _FEW_ROWS = 20_000
 _KOREAN_WORD = re.compile(r"[가-힣]+")
 _PARTICLES = ("", *"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
-Asked = TypeVar("Asked")
-Answer = TypeVar("Answer")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 Holder = Literal["caption", "item", "content"]
 # Where words stand: the table, its columns, what a row of it belongs to, and the column that names that.
 _TABLES: dict[str, tuple[tuple[str, ...], Holder, str]] = {
@@ -146,7 +146,7 @@ def _hits(table: Any, name: str, query: Any, limit: int) -> WordHits:
     return WordHits(holder, found[key].to_pylist(), found["_score"].to_pylist())
 
 
-def _side_by_side(ask: Callable[[Asked], Answer], each: Sequence[Asked]) -> list[Answer]:
+def _side_by_side(ask: Callable[[Argument], Result], each: Sequence[Argument]) -> list[Result]:
     """Return the answers to queries that are asked at once: most of the time of one goes into opening small files."""
     if len(each) < 2:
         return [ask(one) for one in each]
