@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,8 @@ RATES = {"networks": 3e-4, "sentences": 5e-4, "projections": 3e-4}
 PULL, AVERAGE, KEPT, WITHOUT_ENGLISH = 0.006, 0.99, 0.85, 0.25
 LABEL_SHARE, PHRASE_SHARE = 0.1, 0.3
 LONGEST = 64
+# The losses of a batch: of its pairs, and of whatever else is learned from it.
+Losses = Callable[[Tensor, "Texts", "Towers", Tensor, Batch], tuple[Tensor, Tensor]]
 
 
 class Texts(NamedTuple):
@@ -148,16 +150,28 @@ def query_loss(queries: Tensor, images: Tensor, relevant: Tensor, *, every: bool
     return -torch.logsumexp(logs.masked_fill(~relevant, -1e4), 1)[asked].mean()
 
 
-def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int) -> list[float]:
-    """Train everything together and return the mean loss of pairs in each epoch."""
+def train(
+    data: TuningData,
+    pixels: Tensor,
+    texts: Texts,
+    towers: Towers,
+    epochs: int,
+    batch_size: int,
+    *,
+    losses_of: Losses,
+    rates: Mapping[str, float] = RATES,
+    pull: float = PULL,
+) -> list[float]:
+    """Train together whatever has a rate, and return the mean loss of pairs in each epoch."""
     batches = Batches(data, batch_size, seed=0)
-    groups = {
-        "networks": [p for network in towers.images.values() for p in network.parameters()],
-        "sentences": list(towers.sentences.parameters()),
-        "projections": list(towers.projections.parameters()),
+    modules = {
+        "networks": list(towers.images.values()),
+        "sentences": [towers.sentences],
+        "projections": [towers.projections],
     }
+    groups = {name: [p for module in modules[name] for p in module.parameters() if p.requires_grad] for name in rates}
     optimiser = torch.optim.AdamW(
-        [{"params": groups[name], "lr": rate} for name, rate in RATES.items()], betas=(0.9, 0.98), weight_decay=0
+        [{"params": groups[name], "lr": rate} for name, rate in rates.items()], betas=(0.9, 0.98), weight_decay=0
     )
     everything = [parameter for group in groups.values() for parameter in group]
     start = [parameter.detach().clone() for parameter in groups["networks"]]
@@ -170,16 +184,16 @@ def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs
         for batch in batches.epoch():
             step += 1
             share = min(1, step / (0.05 * steps)) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
-            for group, rate in zip(optimiser.param_groups, RATES.values(), strict=True):
+            for group, rate in zip(optimiser.param_groups, rates.values(), strict=True):
                 group["lr"] = rate * share
             photos = torch.from_numpy(batches.photos[batch.rows]).to(DEVICE)
-            of_pairs, of_queries = batch_losses(pixels[photos], texts, towers, labels[photos], batch)
+            of_pairs, of_others = losses_of(pixels[photos], texts, towers, labels[photos], batch)
             optimiser.zero_grad(set_to_none=True)
-            (of_pairs + of_queries).backward()
+            (of_pairs + of_others).backward()
             clip_grad_norm_(everything, 5.0)
             optimiser.step()
             with torch.no_grad():
-                torch._foreach_lerp_(groups["networks"], start, PULL * share)
+                torch._foreach_lerp_(groups["networks"], start, pull * share)
                 kept = min(AVERAGE, step / (step + 10))
                 torch._foreach_lerp_(average, [parameter.detach() for parameter in everything], 1 - kept)
             of_epoch.append(of_pairs.item())
@@ -197,19 +211,7 @@ def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, b
     n_photos, kept = len(batch.rows), torch.rand(len(places), device=DEVICE) >= WITHOUT_ENGLISH
     read = text_rows(towers, texts, places, torch.from_numpy(batch.is_english).to(DEVICE) & kept)
     asked = functional.normalize(towers.projections("texts", read, DROPOUT), dim=1)
-    largest = augmented(photos, max(network.side for network in towers.images.values()))
-    points = {}
-    for name, network in towers.images.items():
-        size = (network.side,) * 2
-        shown = (
-            largest
-            if largest.shape[-1] == network.side
-            else functional.interpolate(largest, size, mode="bilinear", antialias=True)
-        )
-        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
-            found = network(shown)
-        both = functional.normalize(torch.cat([found.float(), towers.class_rows[name][classes]]), dim=1)
-        points[name] = towers.projections(name, both, DROPOUT)
+    points = shown_points(photos, towers, classes)
     n_pairs, n_labels = n_photos + len(classes), labels.shape[1]
     of_pairs = torch.zeros((), device=DEVICE)
     for subset in SUBSETS:
@@ -224,6 +226,24 @@ def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, b
     phrases = torch.from_numpy(batch.has_phrase).to(DEVICE)
     of_phrases = query_loss(asked[n_pairs + n_labels : -n_photos], image_points[:n_photos], phrases, every=False)
     return of_pairs, LABEL_SHARE * of_labels + PHRASE_SHARE * of_phrases
+
+
+def shown_points(photos: Tensor, towers: Towers, classes: Tensor) -> dict[str, Tensor]:
+    """Return the points of random views of photos, and of ImageNet's classes behind them, by each network."""
+    largest = augmented(photos, max(network.side for network in towers.images.values()))
+    points = {}
+    for name, network in towers.images.items():
+        size = (network.side,) * 2
+        shown = (
+            largest
+            if largest.shape[-1] == network.side
+            else functional.interpolate(largest, size, mode="bilinear", antialias=True)
+        )
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
+            found = network(shown)
+        both = functional.normalize(torch.cat([found.float(), towers.class_rows[name][classes]]), dim=1)
+        points[name] = towers.projections(name, both, DROPOUT)
+    return points
 
 
 def start_projections(
@@ -293,6 +313,21 @@ def judge(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset
     return float(np.mean(found))
 
 
+@torch.no_grad()
+def judge_names(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset: Sequence[str]) -> list[float]:
+    """Return MAP and the precision of the first ten of the names of Pascal's development classes as queries."""
+    towers.train(False)
+    rows, names = data.rows("pascal_dev"), data.of_kind("class_name")
+    points, read, found = image_points(pixels[rows], towers, subset), encoded_texts(towers, texts, names), []
+    classes = np.array([data.classes[row] for row in rows])
+    # Two forms of each name, as queries are read.
+    asked = functional.normalize(towers.projections("texts", read.view(-1, 2, read.shape[1]).mean(1)), dim=1)
+    for number, scores in zip(np.asarray(data.owners)[names[::2]], (asked @ points.T).cpu().numpy(), strict=True):
+        right = (classes == number)[np.argsort(-scores, kind="stable")]
+        found.append(((np.cumsum(right) / np.arange(1, len(right) + 1))[right].mean(), right[:10].mean()))
+    return np.mean(found, axis=0).tolist()
+
+
 def image_points(pixels: Tensor, towers: Towers, subset: Sequence[str]) -> Tensor:
     """Return the unit points of photos, by some of the networks."""
     rows = {name: functional.normalize(features(towers.images[name], pixels), dim=1) for name in subset}
@@ -327,18 +362,18 @@ def leave_out_test_photos(data: TuningData, pixels: Tensor, towers: Towers) -> i
 
 
 @torch.no_grad()
-def save_changes(path: Path, network: ImageNetwork, start: Sequence[Tensor]) -> None:
+def save_changes(path: Path, network: ImageNetwork, start: Sequence[Tensor], kept: float = KEPT) -> None:
     """Write what is kept of the changes of a network, in eight bits."""
     arrays = {}
     n_layers = len(network.layers)
     for number, (layer, *_) in enumerate(network.layers):
         kernel, before = network.kernels[number], start[number]
-        change = KEPT * (kernel - before)
+        change = kept * (kernel - before)
         size = change.abs().amax((1, 2, 3)).clamp(min=1e-12) / 127
         steps = torch.round(change / size[:, None, None, None])
         arrays[f"{layer}.steps"] = steps.to(torch.int8).contiguous().cpu().numpy()
         arrays[f"{layer}.size"] = size.cpu().numpy()
-        arrays[f"{layer}.bias"] = (KEPT * (network.biases[number] - start[n_layers + number])).cpu().numpy()
+        arrays[f"{layer}.bias"] = (kept * (network.biases[number] - start[n_layers + number])).cpu().numpy()
     save_file(arrays, path)
 
 
@@ -365,7 +400,7 @@ def main() -> None:
     start = {name: [p.detach().clone() for p in network.parameters()] for name, network in towers.images.items()}
     start_projections(data, pixels, texts, towers, 10, min(1536, 2 * chosen.batch_size))
     judged = {"projections alone, three networks": judge(data, pixels, texts, towers, NETWORKS)}
-    losses = train(data, pixels, texts, towers, chosen.epochs, chosen.batch_size)
+    losses = train(data, pixels, texts, towers, chosen.epochs, chosen.batch_size, losses_of=batch_losses)
     judged |= {" + ".join(subset): judge(data, pixels, texts, towers, subset) for subset in SUBSETS}
     for name, network in towers.images.items():
         save_changes(changes / f"{name}.safetensors", network, start[name])

@@ -16,6 +16,8 @@ from diptych.arrays import AnyArray, unit_rows
 from diptych.data import Pairs, load_dataset
 from diptych.data.folders import data_folder
 from diptych.encoders import SentenceEncoder, UniversalSentenceEncoder, imagenet_labels
+from diptych.encoders.text.multilingual_sentences import query_forms
+from shipped_measures import SPOKEN
 
 # The 81 columns of COCO's labels come without names. These were found by the nouns of the captions that go with them;
 # what no noun goes with clearly is left out.
@@ -37,7 +39,7 @@ _OTHER_NAMES = {
     "potted plant": ("plant",),
     "person": ("people", "man or woman"),
 }
-_SAID = ("{}", "a {}", "a photo of a {}", "{}s")
+_SAID = ("{}", "a {}", "a photo of a {}", "{}s", "there is a {}")
 _STOP_WORDS = """
 a an the in on at of with and or to from by for near next over under into onto while as is are was were be being been it
 its his her their there this that these those who which what up down out off through around behind front across along
@@ -54,7 +56,7 @@ class TuningData:
     """Photos, and texts of several kinds; ``owners`` are rows of photos, or of whatever a kind names.
 
     ``labels`` has 1 where a photo shows a label, 0 where it does not and 255 where nothing is known; ``phrases`` are
-    pairs of a photo and a phrase that stands in its captions.
+    pairs of a photo and a phrase that stands in its captions; ``classes`` has the number of the class of a photo.
     """
 
     photos: list[Path] = field(default_factory=list)
@@ -64,6 +66,7 @@ class TuningData:
     owners: list[int] = field(default_factory=list)
     labels: AnyArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     phrases: AnyArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    classes: dict[int, int] = field(default_factory=dict)
 
     def rows(self, *parts: str) -> AnyArray:
         """Return the photos of some parts."""
@@ -102,7 +105,11 @@ def read_tuning_data(limit: int | None = None) -> TuningData:
     pascal = load_dataset("pascal_sentence")
     names = sorted(set(pascal.train.image_classes()) | set(pascal.test.image_classes()))
     for pairs in (pascal.train, pascal.test):
+        first = len(data.photos)
         _add_pairs(data, pairs, "pascal", limit, places, dev=frozenset(names[::2]))
+        data.classes |= {first + row: names.index(name) for row, name in enumerate(pairs.image_classes())}
+    for number, name in enumerate(names[::2]):
+        data.add([*query_forms(SPOKEN.get(name, name))], [2 * number] * 2, "class_name")
     _add_chinese(data, places)
     for row, label in enumerate(imagenet_labels()):
         data.add([f"a photo of a {label.lemmas[0]}", label.lemmas[0]], [row, row], "imagenet")

@@ -57,6 +57,14 @@ class ImageNetwork(nn.Module):
                 values = values + start
         return values.float().mean((2, 3))
 
+    @torch.no_grad()
+    def change_by(self, changes: Mapping[str, AnyArray]) -> None:
+        """Add what training has changed, as it is stored."""
+        for (layer, *_), kernel, bias in zip(self.layers, self.kernels, self.biases, strict=True):
+            size = changes[f"{layer}.size"][:, None, None, None]
+            kernel.add_(torch.from_numpy(changes[f"{layer}.steps"] * size).to(kernel.device))
+            bias.add_(torch.from_numpy(changes[f"{layer}.bias"]).to(bias.device))
+
     def class_rows(self, features: Tensor) -> Tensor:
         """Return a picture of each ImageNet class: where its row of the classifier points, as far as pictures are."""
         rows = torch.from_numpy(np.asarray(self.weights["_fc.weight"], dtype=np.float32)).to(features.device)
@@ -139,6 +147,13 @@ class SentenceNetwork(nn.Module):
         buffer: Tensor = getattr(self, _key(name))
         return buffer
 
+    @torch.no_grad()
+    def change_by(self, changes: Mapping[str, AnyArray]) -> None:
+        """Take the thin matrices as they are stored."""
+        for side, parameters in (("left", self.left), ("right", self.right)):
+            for key, parameter in parameters.items():
+                parameter.copy_(torch.from_numpy(changes[f"{key.replace('/', '.')}.{side}"]))
+
     def changes(self) -> dict[str, FloatArray]:
         """Return the thin matrices under the names of the weights that they change."""
         return {
@@ -172,6 +187,13 @@ class Projections(nn.Module):
         """Take mean and spread from the unit features of the training data."""
         getattr(self, f"mean_{name}").copy_(rows.mean(0))
         getattr(self, f"spread_{name}").copy_((rows - rows.mean(0)).square().mean().sqrt())
+
+    @torch.no_grad()
+    def take(self, name: str, mean: Tensor, projection: Tensor) -> None:
+        """Take what `arrays` gave."""
+        getattr(self, f"mean_{name}").copy_(mean)
+        getattr(self, f"matrix_{name}").copy_(projection.to(self.get_parameter(f"matrix_{name}").device))
+        getattr(self, f"matrix_{name}").mul_(getattr(self, f"spread_{name}"))
 
     def forward(self, name: str, rows: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the points of unit features, not scaled to unit length."""

@@ -1,0 +1,220 @@
+"""Teach the tuned networks what they know together with the untouched ones.
+
+    python scripts/tune_networks.py --output build/tuned
+    python scripts/distil_networks.py --tuned build/tuned --output build/distilled
+    python scripts/build_shipped_retrievers.py --tuned build/distilled
+
+needs what `tune_networks.py` needs. Networks that were trained on captions answer captions better; those that only
+know ImageNet know better what a photo is mainly of, which is what a single word asks for. Both together are better
+than either, and cost twice as much for each photo. So they are the teacher: all three networks of both kinds, each
+photo and its mirror image. The tuned networks learn its scores, of captions and of words, next to the loss of pairs
+(Hinton et al., "Distilling the knowledge in a neural network", 2015). The text tower stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.numpy import load_file, save_file
+from torch import Tensor
+from torch.nn import functional
+
+from tune_networks import (
+    N_COMPONENTS,
+    NETWORKS,
+    RANK,
+    SUBSETS,
+    TEMPERATURE,
+    Texts,
+    Towers,
+    features,
+    joined,
+    judge,
+    judge_names,
+    leave_out_test_photos,
+    pair_loss,
+    read_texts,
+    save_changes,
+    shown_points,
+    start_projections,
+    text_rows,
+    train,
+)
+from tuning_data import TRAIN_PARTS, Batch, TuningData, read_tuning_data, squares
+from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
+
+# More pixels than the networks were trained with, as the strong retriever shows them.
+TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
+# The share of the untouched networks in the teacher's scores.
+OF_CAPTIONS, OF_WORDS = 0.25, 0.65
+PAIR_SHARE, CAPTION_SHARE, WORD_SHARE = 0.5, 1.0, 1.0
+RATES = {"networks": 2e-4, "projections": 2e-4}
+WITHOUT_ENGLISH = 0.25
+
+
+class Teacher(NamedTuple):
+    """Unit points of the training photos, in the order of batches, and of all texts, by both kinds of networks."""
+
+    tuned: tuple[Tensor, Tensor]
+    untouched: tuple[Tensor, Tensor]
+
+    def scores(self, photos: Tensor, texts: Tensor, share: float) -> Tensor:
+        """Return the scores of photos and texts, with a share of the untouched networks."""
+        return (1 - share) * self.tuned[0][photos] @ self.tuned[1][texts].T + share * (
+            self.untouched[0][photos] @ self.untouched[1][texts].T
+        )
+
+
+@torch.no_grad()
+def tuned_towers(folder: Path, untouched: Towers, pixels: Tensor) -> Towers:
+    """Return the networks and projections that ``tune_networks.py`` wrote."""
+    heads, projections = load_file(folder / "heads.safetensors"), Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE)
+    sentences = SentenceNetwork(RANK).to(DEVICE)
+    sentences.change_by(load_file(folder / "changes" / "minilm.safetensors"))
+    images = {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS}
+    for name, network in images.items():
+        network.change_by(load_file(folder / "changes" / f"{name}.safetensors"))
+        projections.centre(name, functional.normalize(features(network, pixels[:2000]), dim=1))
+    for name in projections.widths:
+        projections.take(name, torch.from_numpy(heads[f"mean_{name}"]), torch.from_numpy(heads[f"projection_{name}"]))
+    return Towers(images, sentences, projections, untouched.class_rows)
+
+
+@torch.no_grad()
+def mirrored_points(pixels: Tensor, towers: Towers, sides: dict[str, int] | None = None) -> Tensor:
+    """Return the unit points of photos by all networks, each of the mean features of a photo and its mirror image."""
+    points = {}
+    for name, network in towers.images.items():
+        own = network.side
+        network.side = own if sides is None else sides[name]
+        found = features(network, pixels) + features(network, pixels.flip(2))
+        network.side = own
+        points[name] = towers.projections(name, functional.normalize(found, dim=1))
+    return joined(points, NETWORKS)
+
+
+@torch.no_grad()
+def points_of_texts(data: TuningData, texts: Texts, towers: Towers, batch_size: int = 2048) -> Tensor:
+    """Return the unit points of all texts; the Chinese ones go without English features."""
+    towers.train(False)
+    english = torch.tensor([kind != "chinese_train" for kind in data.kinds], device=DEVICE)
+    parts = torch.arange(len(data.texts), device=DEVICE).split(batch_size)
+    rows = torch.cat([text_rows(towers, texts, part, english[part]) for part in parts])
+    return functional.normalize(towers.projections("texts", rows), dim=1)
+
+
+def taught_losses(
+    teacher: Teacher, photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch: Batch
+) -> tuple[Tensor, Tensor]:
+    """Return the loss of photos and captions, and how far the scores are from the teacher's."""
+    places, classes = (torch.from_numpy(part).to(DEVICE) for part in (batch.texts, batch.classes))
+    rows, n_photos, n_pairs = torch.from_numpy(batch.rows).to(DEVICE), len(batch.rows), len(batch.rows) + len(classes)
+    english = torch.from_numpy(batch.is_english).to(DEVICE)
+    with torch.no_grad():
+        kept = english & (torch.rand(len(places), device=DEVICE) >= WITHOUT_ENGLISH)
+        asked = functional.normalize(towers.projections("texts", text_rows(towers, texts, places, kept)), dim=1)
+    is_word = torch.zeros(len(places), dtype=torch.bool, device=DEVICE)
+    is_word[n_photos:-n_photos] = True
+    words, captions = is_word.nonzero()[:, 0], (~is_word).nonzero()[:, 0]
+    said = teacher.scores(rows, places[captions], OF_CAPTIONS), teacher.scores(rows, places[words], OF_WORDS)
+    points = shown_points(photos, towers, classes)
+    of_pairs, of_teacher = torch.zeros((), device=DEVICE), torch.zeros((), device=DEVICE)
+    for subset in SUBSETS:
+        found = joined(points, subset)
+        of_pairs = of_pairs + pair_loss(found, asked[:n_pairs], classes) / len(SUBSETS)
+        for columns, right, share, both in (
+            (captions, said[0], CAPTION_SHARE, True),
+            (words, said[1], WORD_SHARE, False),
+        ):
+            scores = found[:n_photos] @ asked[columns].T
+            taught = difference(scores.T, right.T)
+            if both:
+                taught = (taught + difference(scores, right)) / 2
+            of_teacher = of_teacher + share * taught / len(SUBSETS)
+    return PAIR_SHARE * of_pairs, of_teacher
+
+
+def difference(scores: Tensor, right: Tensor) -> Tensor:
+    """Return the cross-entropy of the rows of scores to those of the teacher."""
+    wanted = torch.softmax(right / TEMPERATURE, 1)
+    return -(wanted * torch.log_softmax(scores / TEMPERATURE, 1)).sum(1).mean()
+
+
+def judged(label: str, data: TuningData, pixels: Tensor, texts: Texts, towers: Towers) -> dict[str, float]:
+    """Return recall, and MAP and P@10 of class names, of the development photos by each set of networks."""
+    found = {}
+    for subset in SUBSETS:
+        of_names = judge_names(data, pixels, texts, towers, subset)
+        name = f"{label}{' + '.join(subset)}"
+        found |= {name: judge(data, pixels, texts, towers, subset)}
+        found |= {f"{name}, class names, {kind}": one for kind, one in zip(("MAP", "P@10"), of_names, strict=True)}
+    print(json.dumps(found), flush=True)
+    return found
+
+
+def main() -> None:
+    """Make the teacher, teach, and write what was learned as ``tune_networks.py`` does."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--tuned", type=Path, required=True, help="what tune_networks.py wrote")
+    parser.add_argument("--output", type=Path, required=True, help="folder of changes, projections and record")
+    parser.add_argument("--epochs", type=int, default=14)
+    parser.add_argument("--batch-size", type=int, default=640)
+    parser.add_argument("--photos", type=int, help="photos of each part, for a trial")
+    chosen = parser.parse_args()
+    torch.manual_seed(0)
+    data = read_tuning_data(chosen.photos)
+    pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
+    untouched = Towers(
+        {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS},
+        SentenceNetwork(RANK).to(DEVICE),
+        Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE),
+        {},
+    )
+    leave_out_test_photos(data, pixels, untouched)
+    start_projections(data, pixels, texts, untouched, 12, min(1536, 2 * chosen.batch_size))
+    rows = torch.from_numpy(data.rows(*TRAIN_PARTS)).to(DEVICE)
+    tuned = tuned_towers(chosen.tuned, untouched, pixels[rows])
+    before = judged("tuned, ", data, pixels, texts, tuned)
+    teacher = Teacher(
+        (mirrored_points(pixels[rows], tuned, TEACHER_SIDES), points_of_texts(data, texts, tuned)),
+        (mirrored_points(pixels[rows], untouched), points_of_texts(data, texts, untouched)),
+    )
+    student = tuned._replace(images=copy.deepcopy(tuned.images))
+    student.sentences.requires_grad_(False)
+    student.projections.get_parameter("matrix_texts").requires_grad_(False)
+    losses = train(
+        data,
+        pixels,
+        texts,
+        student,
+        chosen.epochs,
+        chosen.batch_size,
+        losses_of=partial(taught_losses, teacher),
+        rates=RATES,
+        pull=0.0,
+    )
+    record = json.loads((chosen.tuned / "tuning.json").read_text(encoding="utf-8"))
+    record |= {"taught_losses": losses, "judged": before | judged("", data, pixels, texts, student)}
+    write(chosen.output, chosen.tuned, untouched, student, record)
+
+
+def write(output: Path, tuned: Path, untouched: Towers, student: Towers, record: dict[str, object]) -> None:
+    """Write the changes of the image networks since ImageNet, all of them, the projections and the record."""
+    changes = output / "changes"
+    changes.mkdir(parents=True, exist_ok=True)
+    for name, network in student.images.items():
+        save_changes(changes / f"{name}.safetensors", network, list(untouched.images[name].parameters()), kept=1.0)
+    shutil.copy(tuned / "changes" / "minilm.safetensors", changes)
+    save_file(student.projections.arrays(), output / "heads.safetensors")
+    (output / "tuning.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
