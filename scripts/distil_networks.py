@@ -8,7 +8,9 @@ needs what `tune_networks.py` needs. Networks that were trained on captions answ
 know ImageNet know better what a photo is mainly of, which is what a single word asks for. Both together are better
 than either, and cost twice as much for each photo. So they are the teacher: all three networks of both kinds, each
 photo and its mirror image. The tuned networks learn its scores, of captions and of words, next to the loss of pairs
-(Hinton et al., "Distilling the knowledge in a neural network", 2015). The text tower stays as it is.
+(Hinton et al., "Distilling the knowledge in a neural network", 2015), once with more weight on captions and once with
+more on words; the weights of both are averaged (Wortsman et al., "Model soups", ICML 2022). The text tower stays as it
+is.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import copy
 import json
 import shutil
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -52,11 +55,20 @@ from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
 
 # More pixels than the networks were trained with, as the strong retriever shows them.
 TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
-# The share of the untouched networks in the teacher's scores.
-OF_CAPTIONS, OF_WORDS = 0.25, 0.65
-PAIR_SHARE, CAPTION_SHARE, WORD_SHARE = 0.5, 1.0, 1.0
+OF_CAPTIONS = 0.25
 RATES = {"networks": 2e-4, "projections": 2e-4}
 WITHOUT_ENGLISH = 0.25
+
+
+class Shares(NamedTuple):
+    """Weights of two losses beside the teacher's scores of captions; the share of the untouched networks in words."""
+
+    pairs: float
+    words: float
+    untouched: float
+
+
+STUDENTS = (Shares(pairs=0.5, words=1.0, untouched=0.65), Shares(pairs=0.3, words=3.0, untouched=0.8))
 
 
 class Teacher(NamedTuple):
@@ -111,7 +123,7 @@ def points_of_texts(data: TuningData, texts: Texts, towers: Towers, batch_size: 
 
 
 def taught_losses(
-    teacher: Teacher, photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch: Batch
+    teacher: Teacher, shares: Shares, photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch: Batch
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of photos and captions, and how far the scores are from the teacher's."""
     places, classes = (torch.from_numpy(part).to(DEVICE) for part in (batch.texts, batch.classes))
@@ -123,22 +135,17 @@ def taught_losses(
     is_word = torch.zeros(len(places), dtype=torch.bool, device=DEVICE)
     is_word[n_photos:-n_photos] = True
     words, captions = is_word.nonzero()[:, 0], (~is_word).nonzero()[:, 0]
-    said = teacher.scores(rows, places[captions], OF_CAPTIONS), teacher.scores(rows, places[words], OF_WORDS)
+    said = teacher.scores(rows, places[captions], OF_CAPTIONS), teacher.scores(rows, places[words], shares.untouched)
     points = shown_points(photos, towers, classes)
     of_pairs, of_teacher = torch.zeros((), device=DEVICE), torch.zeros((), device=DEVICE)
     for subset in SUBSETS:
         found = joined(points, subset)
         of_pairs = of_pairs + pair_loss(found, asked[:n_pairs], classes) / len(SUBSETS)
-        for columns, right, share, both in (
-            (captions, said[0], CAPTION_SHARE, True),
-            (words, said[1], WORD_SHARE, False),
-        ):
-            scores = found[:n_photos] @ asked[columns].T
-            taught = difference(scores.T, right.T)
-            if both:
-                taught = (taught + difference(scores, right)) / 2
-            of_teacher = of_teacher + share * taught / len(SUBSETS)
-    return PAIR_SHARE * of_pairs, of_teacher
+        of_captions, of_words = (found[:n_photos] @ asked[columns].T for columns in (captions, words))
+        taught = (difference(of_captions, said[0]) + difference(of_captions.T, said[0].T)) / 2
+        # Which photo shows a word best is what people ask; which word suits a photo best is not.
+        of_teacher = of_teacher + (taught + shares.words * difference(of_words.T, said[1].T)) / len(SUBSETS)
+    return shares.pairs * of_pairs, of_teacher
 
 
 def difference(scores: Tensor, right: Tensor) -> Tensor:
@@ -164,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tuned", type=Path, required=True, help="what tune_networks.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of changes, projections and record")
-    parser.add_argument("--epochs", type=int, default=14)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=640)
     parser.add_argument("--photos", type=int, help="photos of each part, for a trial")
     chosen = parser.parse_args()
@@ -181,28 +188,38 @@ def main() -> None:
     start_projections(data, pixels, texts, untouched, 12, min(1536, 2 * chosen.batch_size))
     rows = torch.from_numpy(data.rows(*TRAIN_PARTS)).to(DEVICE)
     tuned = tuned_towers(chosen.tuned, untouched, pixels[rows])
-    before = judged("tuned, ", data, pixels, texts, tuned)
+    before = judged("before, ", data, pixels, texts, tuned)
     teacher = Teacher(
         (mirrored_points(pixels[rows], tuned, TEACHER_SIDES), points_of_texts(data, texts, tuned)),
         (mirrored_points(pixels[rows], untouched), points_of_texts(data, texts, untouched)),
     )
-    student = tuned._replace(images=copy.deepcopy(tuned.images))
-    student.sentences.requires_grad_(False)
-    student.projections.get_parameter("matrix_texts").requires_grad_(False)
-    losses = train(
-        data,
-        pixels,
-        texts,
-        student,
-        chosen.epochs,
-        chosen.batch_size,
-        losses_of=partial(taught_losses, teacher),
-        rates=RATES,
-        pull=0.0,
-    )
+    tuned.sentences.requires_grad_(False)
+    students, losses = [], []
+    for shares in STUDENTS:
+        torch.manual_seed(0)
+        student = tuned._replace(images=copy.deepcopy(tuned.images), projections=copy.deepcopy(tuned.projections))
+        student.projections.get_parameter("matrix_texts").requires_grad_(False)
+        losses_of = partial(taught_losses, teacher, shares)
+        losses.append(
+            train(
+                data, pixels, texts, student, chosen.epochs, chosen.batch_size, losses_of=losses_of, rates=RATES, pull=0
+            )
+        )
+        students.append(student)
+    student = averaged(students)
     record = json.loads((chosen.tuned / "tuning.json").read_text(encoding="utf-8"))
     record |= {"taught_losses": losses, "judged": before | judged("", data, pixels, texts, student)}
     write(chosen.output, chosen.tuned, untouched, student, record)
+
+
+@torch.no_grad()
+def averaged(students: Sequence[Towers]) -> Towers:
+    """Return the first of them with the mean of the weights of all."""
+    modules = ([*student.images.values(), student.projections] for student in students)
+    for same in zip(*modules, strict=True):
+        for parameters in zip(*(module.parameters() for module in same), strict=True):
+            parameters[0].copy_(torch.stack(parameters).mean(0))
+    return students[0]
 
 
 def write(output: Path, tuned: Path, untouched: Towers, student: Towers, record: dict[str, object]) -> None:
