@@ -59,7 +59,7 @@ types: $(VENV)/.ready-test ## mypy, strict
 WORKERS ?= 3
 unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, code blocks of the pages
 	$(call heading,tests and examples)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/diptych
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 40 --durations-min 2 --doctest-modules tests src/diptych
 
 docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
 	$(call heading,documentation)

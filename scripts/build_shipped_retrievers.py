@@ -1,12 +1,13 @@
 """Build the retrievers that come with the package, and the model card that says how good they are.
 
     python scripts/tune_networks.py --output build/tuned     # on a machine with a graphics card
-    python scripts/build_shipped_retrievers.py --tuned build/tuned
+    python scripts/distil_networks.py --tuned build/tuned --output build/distilled
+    python scripts/build_shipped_retrievers.py --tuned build/distilled
     python scripts/build_shipped_retrievers.py --again strong  # the packaged projections behind other views of photos
-    python scripts/build_shipped_retrievers.py --words       # asks the packaged ones for words again, and nothing else
+    python scripts/build_shipped_retrievers.py --words       # calibrates the packaged ones and asks for words again
 
 needs Flickr8k, Pascal Sentence, the COCO pairs, Multi30k and Flickr8k's captions in other languages in DIPTYCH_DATA.
-The first command trains networks and projections on the training photos; here the correction by a bank is chosen on
+The first two commands train networks and projections on the training photos; here the correction by a bank is chosen on
 development photos: Flickr8k's and half of the classes of Pascal. Only then the retrievers are
 asked on Flickr8k's and COCO's test photos and on Pascal's other classes, which nothing here has learned from.
 """
@@ -205,11 +206,11 @@ def ask_words(
 
 
 def words_again(record: CardRecord) -> CardRecord:
-    """Return the record with the words of the packaged retrievers asked again."""
+    """Return the record with the packaged retrievers calibrated, and asked for words, again."""
     asked = dict(record.asked)
     pascal = pascal_pairs()
     for name in NETWORKS:
-        retriever = Retriever.ready_made(name)
+        retriever = finish(Retriever.ready_made(name), load_dataset("flickr8k").dev)
         names, answers = ask_words(retriever, retriever.image_features(pascal.images), pascal.labels.tolist())
         asked[name] = asked[name]._replace(class_names=names, answered=answers, cutoff=retriever.cutoff)
         print(name, names, answers, flush=True)
@@ -262,9 +263,11 @@ def main() -> None:
     """Choose, calibrate, ask, and write the card."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--tuned", type=Path, help="what tune_networks.py wrote")
+    chosen.add_argument("--tuned", type=Path, help="what distil_networks.py wrote")
     chosen.add_argument("--again", choices=NETWORKS, help="a packaged retriever that is made anew, but its projections")
-    chosen.add_argument("--words", action="store_true", help="ask the packaged retrievers for words again")
+    chosen.add_argument(
+        "--words", action="store_true", help="calibrate the packaged retrievers and ask for words again"
+    )
     arguments = parser.parse_args()
     if arguments.words:
         write_card(words_again(CardRecord.read()))
@@ -275,7 +278,7 @@ def main() -> None:
 
 
 def build_all(folder: Path) -> None:
-    """Build every retriever from what ``tune_networks.py`` wrote."""
+    """Build every retriever from what ``distil_networks.py`` wrote."""
     shutil.copytree(folder / "changes", CHANGES_FOLDER, dirs_exist_ok=True)
     heads, tuning = load_file(folder / "heads.safetensors"), Tuning(**json.loads((folder / "tuning.json").read_text()))
     judged: list[Candidate] = []

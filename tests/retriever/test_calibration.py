@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.arrays import BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.retriever import SEARCH_DIRECTIONS, Calibration
@@ -113,6 +114,25 @@ def test_short_queries_lower_the_cut_off_until_most_of_both_kinds_are_answered()
         for kind in (texts, short)
     ]
     assert np.mean(shares) == pytest.approx(0.95, abs=0.02)
+
+
+def test_words_that_find_nothing_do_not_lower_the_cut_off() -> None:
+    rng = np.random.default_rng(0)
+    images, texts, pairs = held_out(labels=False)
+    space = Space("cosine")
+    found = images[:40] + 0.2 * rng.normal(size=(40, images.shape[1]))
+    nearness = space.compare(found, images)
+    belong = nearness >= np.sort(nearness, axis=1)[:, -10:-9]
+    # Words that stand for nothing in the pictures that have them, and lie far from all.
+    lost = 0.1 * rng.normal(size=(40, images.shape[1])) - 5 * images.mean(axis=0)
+    both = np.vstack([found, lost]), np.vstack([belong, rng.random((40, len(images))) < 0.5])
+
+    def cutoff(short: FloatArray, has: BoolArray | None) -> float:
+        scores = HeldOutScores.of(space, images, texts, pairs, short_points=short, short_belong=has)
+        return calibrate([scores], 0.01).cutoff_
+
+    assert cutoff(*both) == pytest.approx(cutoff(found, belong))
+    assert cutoff(both[0], None) < cutoff(*both)
 
 
 def test_the_cut_off_is_lower_among_fewer_pictures() -> None:

@@ -79,7 +79,8 @@ class RankedGroups:
     @cached_property
     def hits(self) -> IntArray:
         """Relevant items of each group, whatever their grade: r in the formulas."""
-        return cast(IntArray, self.relevant.sum(axis=1))
+        # A sum of one number each takes as long as a sum of many.
+        return self.relevant[:, 0] if self.relevant.shape[1] == 1 else cast(IntArray, self.relevant.sum(axis=1))
 
     @cached_property
     def n_relevant(self) -> IntArray:

@@ -104,7 +104,7 @@ class AP(Measure):
 
     def _expectation(self, groups: RankedGroups) -> FloatArray:
         cutoff = effective_cutoff(self.cutoff, groups)
-        inside = groups.inside(cutoff)
+        inside = groups.size if self.cutoff is None else groups.inside(cutoff)
         sums = _precision_sums(groups, inside)
         if self.denominator == "retrieved" and (cutoff < groups.gallery).any():
             return _retrieved(groups, inside, sums)

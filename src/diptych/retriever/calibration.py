@@ -18,6 +18,7 @@ from diptych.encoders.text.visualness import concept_names
 from diptych.encoders.text.word_pipeline import find_stop_words, query_words
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import BaseEstimator
+from diptych.metrics import AP, SharedLabel, evaluate_scores
 from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 
 _SLOPE_PENALTY = 1e-9
@@ -280,9 +281,10 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
     No pairs tell which two pictures belong together, so without labels picture-to-picture search learns the probability
     that their captions describe one. The cut-off is what the best answers to 99 % of the held-out texts reach, each
     with a picture to find. A word or two get lower scores than a caption does: with short queries, the cut-off is what
-    95 % of the texts and of these reach, each kind counting as much as the other. The fewer pictures there are, the
-    lower is the best score of a word that fits many: where there are enough, short queries are also asked among a fifth
-    of the pictures at a time, for `Calibration.cutoff_among`.
+    95 % of the texts and of these reach, each kind counting as much as the other; a word that the model finds hardly
+    better than chance does has no good match, and does not count. The fewer pictures there are, the lower is the best
+    score of a word that fits many: where there are enough, short queries are also asked among a fifth of the pictures
+    at a time, for `Calibration.cutoff_among`.
     """
     fitted = _by_partners(parts, prior) if parts[0].images_belong is None else _by_labels(parts)
 
@@ -291,7 +293,7 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
 
     best = probability([part.text_to_image.max(axis=1) for part in parts])
     fitted.cutoff_ = float(np.quantile(best, 0.01))
-    asked = [part.short for part in parts if part.short is not None]
+    asked = [found for part in parts if part.short is not None and len(found := _findable(part))]
     if asked:
         fitted.cutoff_ = shared_quantile([best, probability([scores.max(axis=1) for scores in asked])], 0.05)
         count = min(scores.shape[1] for scores in asked)
@@ -306,6 +308,16 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
         words = Calibration(prior=None).fit({"text_to_image": _pooled(known)})
         fitted.short_line_ = np.array([words.intercepts_[0], words.slopes_[0]])
     return fitted
+
+
+def _findable(part: HeldOutScores) -> FloatArray:
+    """Return the scores of the short queries whose pictures come at least twice as early as by chance."""
+    assert part.short is not None
+    if part.short_belong is None:
+        return part.short
+    relevance = SharedLabel(np.eye(len(part.short), dtype=bool), part.short_belong.T)
+    precisions = evaluate_scores(part.short, relevance, [AP()], empty="zero").values[AP()]
+    return np.asarray(part.short[precisions >= 2 * part.short_belong.mean(axis=1)])
 
 
 def _best_of_fifths(scores: FloatArray) -> FloatArray:

@@ -144,7 +144,7 @@ def check_same_points(retriever: RetrieverProtocol, names: RetrieverNames) -> No
     """Refuse a retriever that no longer makes the points it is stored for."""
     if retriever.fingerprint != names.fingerprint:
         raise CollectionError(
-            f"the retriever {names.name!r} no longer makes the points of this collection: it was fitted again, or the "
-            "weights of an encoder changed; put the old weights back, or call set_retriever (`diptych index "
-            "--retriever`) with the retriever to use from now on"
+            f"the retriever {names.name!r} no longer makes the points of this collection: it was fitted again, or this "
+            "version of the package has other weights; `diptych index --retriever "
+            f"{names.name}` (set_retriever) encodes the pictures again, with the present ones"
         )
