@@ -55,6 +55,7 @@ from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
 
 # More pixels than the networks were trained with, as the strong retriever shows them.
 TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
+# The share of the untouched networks in the teacher's scores of captions.
 OF_CAPTIONS = 0.25
 RATES = {"networks": 2e-4, "projections": 2e-4}
 WITHOUT_ENGLISH = 0.25
