@@ -189,7 +189,7 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
     return float(intercept - slope * middle / spread), float(slope / spread)
 
 
-_MOST_PICTURES, _MOST_TEXTS, _ENOUGH_FOR_FIFTHS = 1000, 3000, 500
+_MOST_PICTURES, _MOST_TEXTS, _ENOUGH_PICTURES = 1000, 3000, 500
 
 
 class Encoding(Protocol):
@@ -297,7 +297,7 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
     if asked:
         fitted.cutoff_ = shared_quantile([best, probability([scores.max(axis=1) for scores in asked])], 0.05)
         count = min(scores.shape[1] for scores in asked)
-        if count >= _ENOUGH_FOR_FIFTHS:
+        if count >= _ENOUGH_PICTURES:
             found = probability([_best_of_fifths(scores) for scores in asked])
             few = min(shared_quantile([best, found], 0.05), fitted.cutoff_)
             fitted.cutoffs_ = np.array([[count / 5, count], [few, fitted.cutoff_]])
@@ -311,9 +311,12 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
 
 
 def _findable(part: HeldOutScores) -> FloatArray:
-    """Return the scores of the short queries whose pictures come at least twice as early as by chance."""
+    """Return the scores of the short queries whose pictures come at least twice as early as by chance.
+
+    Of few pictures too few have a word to tell, and all count.
+    """
     assert part.short is not None
-    if part.short_belong is None:
+    if part.short_belong is None or part.short.shape[1] < _ENOUGH_PICTURES:
         return part.short
     relevance = SharedLabel(np.eye(len(part.short), dtype=bool), part.short_belong.T)
     precisions = evaluate_scores(part.short, relevance, [AP()], empty="zero").values[AP()]
