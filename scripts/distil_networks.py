@@ -30,9 +30,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tune_networks import (
-    N_COMPONENTS,
     NETWORKS,
-    RANK,
     SUBSETS,
     TEMPERATURE,
     Texts,
@@ -49,9 +47,10 @@ from tune_networks import (
     start_projections,
     text_rows,
     train,
+    untouched_towers,
 )
 from tuning_data import TRAIN_PARTS, Batch, TuningData, read_tuning_data, squares
-from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
+from tuning_networks import DEVICE
 
 # More pixels than the networks were trained with, as the strong retriever shows them.
 TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
@@ -88,16 +87,15 @@ class Teacher(NamedTuple):
 @torch.no_grad()
 def tuned_towers(folder: Path, untouched: Towers, pixels: Tensor) -> Towers:
     """Return the networks and projections that ``tune_networks.py`` wrote."""
-    heads, projections = load_file(folder / "heads.safetensors"), Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE)
-    sentences = SentenceNetwork(RANK).to(DEVICE)
-    sentences.change_by(load_file(folder / "changes" / "minilm.safetensors"))
-    images = {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS}
-    for name, network in images.items():
+    heads, towers = load_file(folder / "heads.safetensors"), untouched_towers()
+    towers.sentences.change_by(load_file(folder / "changes" / "minilm.safetensors"))
+    for name, network in towers.images.items():
         network.change_by(load_file(folder / "changes" / f"{name}.safetensors"))
-        projections.centre(name, functional.normalize(features(network, pixels[:2000]), dim=1))
-    for name in projections.widths:
-        projections.take(name, torch.from_numpy(heads[f"mean_{name}"]), torch.from_numpy(heads[f"projection_{name}"]))
-    return Towers(images, sentences, projections, untouched.class_rows)
+        towers.projections.centre(name, functional.normalize(features(network, pixels[:2000]), dim=1))
+    for name in towers.projections.widths:
+        mean, projection = (torch.from_numpy(heads[f"{kind}_{name}"]) for kind in ("mean", "projection"))
+        towers.projections.take(name, mean, projection)
+    return towers._replace(class_rows=untouched.class_rows)
 
 
 @torch.no_grad()
@@ -179,12 +177,7 @@ def main() -> None:
     torch.manual_seed(0)
     data = read_tuning_data(chosen.photos)
     pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
-    untouched = Towers(
-        {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS},
-        SentenceNetwork(RANK).to(DEVICE),
-        Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE),
-        {},
-    )
+    untouched = untouched_towers()
     leave_out_test_photos(data, pixels, untouched)
     start_projections(data, pixels, texts, untouched, 12, min(1536, 2 * chosen.batch_size))
     rows = torch.from_numpy(data.rows(*TRAIN_PARTS)).to(DEVICE)

@@ -70,6 +70,16 @@ class Towers(NamedTuple):
             module.train(mode)
 
 
+def untouched_towers() -> Towers:
+    """Return the networks as they are packaged, with projections that have learned nothing."""
+    return Towers(
+        {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS},
+        SentenceNetwork(RANK).to(DEVICE),
+        Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE),
+        {},
+    )
+
+
 def read_texts(data: TuningData) -> Texts:
     """Encode all texts as far as nothing is learned of it."""
     rows = [row[:LONGEST] for row in tokens(data.texts)]
@@ -390,12 +400,7 @@ def main() -> None:
     torch.manual_seed(0)
     data = read_tuning_data(chosen.photos)
     pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
-    towers = Towers(
-        {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS},
-        SentenceNetwork(RANK).to(DEVICE),
-        Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE),
-        {},
-    )
+    towers = untouched_towers()
     n_left_out = leave_out_test_photos(data, pixels, towers)
     start = {name: [p.detach().clone() for p in network.parameters()] for name, network in towers.images.items()}
     start_projections(data, pixels, texts, towers, 10, min(1536, 2 * chosen.batch_size))
