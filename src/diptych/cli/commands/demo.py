@@ -158,7 +158,7 @@ def _is_of(collection: Collection, retriever: Retriever) -> bool:
 
 
 _EXAMPLES = {
-    DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "2:dog + snow - person"),
+    DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "a dog in the snow - a person"),
     DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "2:horse + grass - person"),
 }
 
