@@ -159,7 +159,7 @@ def _is_of(collection: Collection, retriever: Retriever) -> bool:
 
 _EXAMPLES = {
     DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "a dog in the snow - a person"),
-    DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "2:horse + grass - person"),
+    DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "a horse in a field - a person"),
 }
 
 
