@@ -46,6 +46,7 @@ from shipped_measures import (
     SPOKEN,
     absent_queries,
     answered,
+    answered_together,
     calibration_error,
     class_names,
     languages_of,
@@ -202,7 +203,8 @@ def ask_words(
         "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
         "absent": query_points(retriever, absent_queries()),
     }
-    return class_names(retriever, pictures, classes), answered(retriever, pictures, asked)
+    together = answered_together(retriever, pictures, pascal_pairs())
+    return class_names(retriever, pictures, classes), {**answered(retriever, pictures, asked), **together}
 
 
 def words_again(record: CardRecord) -> CardRecord:

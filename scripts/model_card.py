@@ -203,6 +203,10 @@ cut-off that 95 % of the captions and class names would pass:
 
 {_refusals(asked)}
 
+Words joined by a plus, as in `dog + snow`, have a cut-off of their own, which 95 % of two words pass that some
+development photos show together. On Pascal's photos, two words that the captions of five photos hold together, and two
+of the absent ones: {_joined(asked)}.
+
 **Known weaknesses.** They have seen everyday photos. They are weak on text in pictures, on counting, on who does what
 to whom, on drawings, diagrams and screenshots, on places and persons by name, and on anything rare on Flickr; captions
 of that data describe people by assumed gender and age, and so will their answers. They must not be used to identify or
@@ -291,6 +295,14 @@ def _refusals(asked: Mapping[str, Asked]) -> str:
         cells += f" | {1 - said['absent']:.0%} | {1 - said['at 95 %']:.0%}"
         lines.append(f"| `{name}` | {each.cutoff:.2f} | {cells} |")
     return "\n".join(lines)
+
+
+def _joined(asked: Mapping[str, Asked]) -> str:
+    return "; ".join(
+        f"`{name}` answers {each.answered['joined words']:.0%} and refuses {1 - each.answered['joined absent']:.0%}"
+        for name, each in asked.items()
+        if "joined words" in each.answered
+    )
 
 
 def _calibration(asked: Mapping[str, Asked]) -> str:

@@ -14,7 +14,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.folders import data_folder
 from diptych.retriever import Retriever
-from diptych.retriever.calibration import shared_quantile
+from diptych.retriever.calibration import pictures_with, shared_quantile, short_queries
 from diptych.space import SearchDirection, Space
 
 QUERIES = Path(__file__).parents[1] / "benchmarks"
@@ -106,6 +106,26 @@ def answered(retriever: Retriever, pictures: AnyArray, queries: Mapping[str, Any
     *good, absent = best.values()
     shares = {kind: float((values >= retriever.cutoff).mean()) for kind, values in best.items()}
     return {**shares, "at 95 %": float((absent >= shared_quantile(good, 0.05)).mean())}
+
+
+def answered_together(retriever: Retriever, pictures: AnyArray, captioned: Pairs) -> dict[str, float]:
+    """Return the share of two words joined by a plus whose best answer is a good match.
+
+    ``joined words`` are those that the captions of five pictures hold together, ``joined absent`` two that no picture
+    shows.
+    """
+    points, words = retriever.images_to_points(pictures), short_queries(captioned)
+    belong = pictures_with(words, captioned).astype(np.float32)
+    absent = [query for query in absent_queries() if retriever.is_short_query(query)]
+    asked = {"joined words": (words, belong @ belong.T >= 5), "joined absent": (absent, np.ones((len(absent),) * 2))}
+    cutoff, shares = retriever.cutoff_among(len(points), is_short=True, is_joined=True), {}
+    for kind, (queries, is_asked) in asked.items():
+        scores = retriever.space.compare(query_points(retriever, queries), points, "text_query")
+        likely = retriever.probability(scores, "text_to_image", is_short=True)
+        pairs = np.random.default_rng(0).permutation(np.argwhere(np.triu(is_asked, 1)))[:1000]
+        best = [np.sqrt((likely[one] * likely[other]).max()) for one, other in pairs]
+        shares[kind] = float(np.mean(np.array(best) >= cutoff))
+    return shares
 
 
 def query_points(retriever: Retriever, queries: Sequence[str]) -> AnyArray:

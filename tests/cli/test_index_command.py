@@ -148,10 +148,7 @@ def test_the_collection_can_lie_elsewhere(run: Run, world: World, tmp_path: Path
 
 def test_another_retriever_takes_over(run: Run, world: World, tmp_path: Path) -> None:
     counts(run, world)
-    other = Retriever.load(world.retriever).set_params(name="other")
-    entries = json.loads(world.captions.read_text())
-    images = other.image_features([world.pictures / entry["file"] for entry in entries])
-    other.model_ = CCA(n_components=4).fit(images, other.text_features([entry["captions"][0] for entry in entries]))
+    other = fitted_again(world).set_params(name="other")
     other.save(tmp_path / "other")
     result = run("index", world.pictures, "--retriever", tmp_path / "other")
     assert result.exit_code == 0
@@ -159,6 +156,26 @@ def test_another_retriever_takes_over(run: Run, world: World, tmp_path: Path) ->
     with Collection.open(world.collection) as collection:
         assert collection.status().retriever == "other"
         assert collection.status().fingerprint == other.fingerprint
+
+
+def fitted_again(world: World) -> Retriever:
+    """Return the retriever of a world with another model."""
+    other = Retriever.load(world.retriever)
+    entries = json.loads(world.captions.read_text())
+    images = other.image_features([world.pictures / entry["file"] for entry in entries])
+    other.model_ = CCA(n_components=4).fit(images, other.text_features([entry["captions"][0] for entry in entries]))
+    return other
+
+
+def test_points_that_the_retriever_no_longer_makes_are_told_even_if_no_picture_changed(run: Run, world: World) -> None:
+    counts(run, world)
+    (saved,) = (world.collection / "retrievers").iterdir()
+    shutil.rmtree(saved)
+    fitted_again(world).save(saved)
+    result = run("index", world.pictures)
+    assert result.exit_code == 2
+    assert "encodes the pictures again" in result.stderr
+    assert run("search", "a red car").exit_code == 2
 
 
 @pytest.mark.parametrize(

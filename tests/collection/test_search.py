@@ -275,12 +275,15 @@ RESTAURANT, DOG = "0.4 0 0 1", "0 1 0"
 
 @pytest.fixture
 def loud(tmp_path: Path, request: pytest.FixtureRequest) -> Collection:
+    return of_written_points(tmp_path, Loud(0, getattr(request, "param", "cosine")))
+
+
+def of_written_points(folder: Path, retriever: Loud) -> Collection:
     pictures = {"both": "0.6 0.5 0.62", "dogs": "0 1 0.1", "tables": "1 0 0.3", "neither": "0.1 0.1 1"}
     for name, point in {**pictures, "query": DOG}.items():
-        (tmp_path / f"{name}.png").write_text(point)
-    retriever = Loud(0, getattr(request, "param", "cosine"))
-    made = Collection.create(tmp_path / ".diptych", retriever, load_retriever=ToyRetriever.load)
-    made.add(Record(tmp_path / f"{name}.png", id=name) for name in pictures)
+        (folder / f"{name}.png").write_text(point)
+    made = Collection.create(folder / ".diptych", retriever, load_retriever=ToyRetriever.load)
+    made.add(Record(folder / f"{name}.png", id=name) for name in pictures)
     return made
 
 
@@ -322,3 +325,46 @@ def test_terms_of_one_kind_have_nothing_to_be_scaled_to(loud: Collection, tmp_pa
     found = {answer.id: answer for answer in loud.search(pictures, k=4)}["both"]
     assert found.score == pytest.approx(asked @ answer, abs=1e-5)
     assert found.probability == pytest.approx(Loud().probability(asked @ answer, "image_to_image"), abs=1e-4)
+
+
+class TellsWords(Loud):
+    """Words have probabilities and cut-offs of their own; joined, another one."""
+
+    def is_short_query(self, text: str) -> bool:
+        return text in (RESTAURANT, DOG)
+
+    def probability(self, scores: np.ndarray, direction: str, *, is_short: bool = False) -> np.ndarray:
+        return super().probability(np.asarray(scores) + 0.1 * is_short, direction)
+
+    def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
+        return (0.2 if is_joined else 0.4) if is_short else 0.1
+
+
+CAPTION = "0.3 0.4 0.1 0.9"
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Collection:
+    return of_written_points(tmp_path, TellsWords(0, "dot"))
+
+
+def test_joined_words_keep_their_probabilities_and_have_a_cut_off_of_their_own(told: Collection) -> None:
+    each = [{answer.id: answer.probability for answer in told.search(text, k=4)} for text in (RESTAURANT, DOG)]
+    joined = told.search(2 * Query.text(RESTAURANT) + Query.text(DOG), k=4)
+    for answer in joined:
+        mean = (each[0][answer.id] ** 2 * each[1][answer.id]) ** (1 / 3)
+        assert answer.probability == pytest.approx(mean, rel=1e-4)
+    assert joined.cutoff == pytest.approx(0.2)
+    assert told.search(DOG).cutoff == pytest.approx(0.4)
+    # A caption among the terms says enough for all: their own cut-offs, as one.
+    assert told.search(f"{CAPTION} + {DOG}").cutoff == pytest.approx(np.sqrt(0.1 * 0.4))
+
+
+def test_what_is_unwanted_makes_no_answer_more_probable(told: Collection) -> None:
+    words = [{answer.id: answer.probability for answer in told.search(text, k=4)} for text in (DOG, RESTAURANT)]
+    without = told.search(f"{DOG} - {RESTAURANT}", k=4)
+    assert len(without) == 4
+    for answer in without:
+        wanted, unwanted = (found[answer.id] for found in words)
+        assert answer.probability == pytest.approx(wanted * (1 - unwanted), rel=1e-4)
+    assert without.cutoff == told.search(DOG).cutoff

@@ -196,3 +196,40 @@ def test_words_of_captions_that_name_things_stand_for_short_queries() -> None:
     assert not {"the", "nice", "and", "again"} & set(words)
     many = Pairs([f"{row}.jpg" for row in range(400)], ["a dog"] * 399 + ["a zebra"])
     assert short_queries(many) == ["dog"]
+
+
+def test_joined_words_pass_where_pictures_show_both_and_fail_where_none_does() -> None:
+    rng = np.random.default_rng(0)
+    concepts = np.linalg.qr(rng.normal(size=(64, 40)))[0].T
+    shown = rng.random((600, 30)) < 0.1
+    images = shown @ concepts[:30] + 0.1 * rng.normal(size=(600, 64))
+    texts = images + 0.1 * rng.normal(size=images.shape)
+    space = Space("cosine")
+    held = HeldOutScores.of(
+        space, images, texts, Pairs(images, texts), short_points=concepts[:30], short_belong=shown.T
+    )
+    fitted = calibrate([held], 0.01)
+
+    def best(one: int, other: int) -> float:
+        each = fitted.probability(space.compare(concepts[[one, other]], images), "text_to_image", is_short=True)
+        return float(np.sqrt(each.prod(axis=0)).max())
+
+    cutoff = fitted.cutoff_among(600, is_short=True, is_joined=True)
+    assert cutoff == pytest.approx(fitted.joined_share_ * fitted.cutoff_among(600, is_short=True))
+    assert 0 < fitted.joined_share_ <= 1
+    pairs = [(one, other) for one in range(30) for other in range(one) if shown[:, [one, other]].all(axis=1).sum() >= 3]
+    # At least half of these have been seen in calibrating; the rest is drawn alike.
+    assert np.mean([best(*pair) >= cutoff for pair in pairs]) == pytest.approx(0.95, abs=0.03)
+    assert not any(best(one, other) >= cutoff for one in range(30, 40) for other in range(30, one))
+    assert fitted.cutoff_among(600, is_joined=True) == fitted.cutoff_among(600)
+
+
+def test_a_joined_cut_off_needs_words_that_pictures_show_together() -> None:
+    images, texts, pairs = held_out(labels=False)
+    alone = np.eye(12, len(images), dtype=bool)
+    fitted = calibrate(
+        [HeldOutScores.of(Space("cosine"), images, texts, pairs, short_points=images[:12], short_belong=alone)], 0.01
+    )
+    assert not hasattr(fitted, "joined_share_")
+    both = fitted.cutoff_among(100, is_short=True, is_joined=True)
+    assert both == fitted.cutoff_among(100, is_short=True)

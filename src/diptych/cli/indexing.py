@@ -176,6 +176,9 @@ def _bring_up_to_date(
         report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += collection.remove_missing(request.folder)
+        if not (report.added or report.updated):
+            # Nothing was encoded, so nobody has seen yet whether its points are still made: loading it says.
+            _ = collection.retriever
         remember(Path(collection.name))
         folder = Path(collection.name)
         return IndexOutcome(folder, remembered_status(folder, collection.status), report, found)

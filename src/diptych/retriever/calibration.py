@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.encoders.text.visualness import concept_names
-from diptych.encoders.text.word_pipeline import find_stop_words, query_words
+from diptych.encoders.text.word_pipeline import find_stop_words
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import BaseEstimator
 from diptych.metrics import AP, SharedLabel, evaluate_scores
@@ -25,7 +25,6 @@ _SLOPE_PENALTY = 1e-9
 _MOST_SCORES = 300_000
 _USUAL_CUTOFF = 0.1
 _WORD = re.compile(r"[a-z]{3,}")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 class Calibration(BaseEstimator):
@@ -53,6 +52,8 @@ class Calibration(BaseEstimator):
         Numbers of pictures, and the cut-off among so many.
     short_line_ : array of two numbers, only where short queries were held out
         Intercept and slope of a word or two that look for pictures: they fit many pictures, each with a lower score.
+    joined_share_ : float, only where words were held out that some pictures show together
+        The cut-off of words joined by a plus, as a share of a single one's: what shows both shows each less clearly.
 
     Examples
     --------
@@ -71,6 +72,7 @@ class Calibration(BaseEstimator):
     cutoff_: float
     cutoffs_: FloatArray
     short_line_: FloatArray
+    joined_share_: float
 
     def __init__(self, *, prior: float | None = 0.01) -> None:
         self.prior = prior
@@ -109,11 +111,12 @@ class Calibration(BaseEstimator):
         with np.errstate(over="ignore"):
             return np.asarray(1 / (1 + np.exp(-logits)))
 
-    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
+    def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
         """Return the cut-off of a search among so many items: the fewer, the lower the best of them scores.
 
         Between the numbers that were tried it goes by the logarithm of both, beyond them it stays. A score that is no
-        good match for a caption is none for a word either, whatever its probability is then.
+        good match for a caption is none for a word either, whatever its probability is then. ``is_joined`` for the mean
+        probability of several such words at once.
         """
         cutoff = self.cutoff_
         if hasattr(self, "cutoffs_"):
@@ -122,7 +125,8 @@ class Calibration(BaseEstimator):
         if not (is_short and 0 < cutoff < 1):
             return cutoff
         score = (np.log(cutoff / (1 - cutoff)) - self.intercepts_[0]) / self.slopes_[0]
-        return float(self.probability(score, "text_to_image", is_short=True))
+        of_word = float(self.probability(score, "text_to_image", is_short=True))
+        return of_word * getattr(self, "joined_share_", 1.0) if is_joined else of_word
 
     def rescaled(self, factor: float) -> Self:
         """Return the same probabilities for scores that are so many times smaller."""
@@ -190,6 +194,8 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 
 
 _MOST_PICTURES, _MOST_TEXTS, _ENOUGH_PICTURES = 1000, 3000, 500
+# Joined words: so many pairs, each in the captions of one picture in two hundred.
+_FEWEST_JOINED, _MOST_JOINED, _TOGETHER = 20, 1000, 0.005
 
 
 class Encoding(Protocol):
@@ -282,9 +288,10 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
     that their captions describe one. The cut-off is what the best answers to 99 % of the held-out texts reach, each
     with a picture to find. A word or two get lower scores than a caption does: with short queries, the cut-off is what
     95 % of the texts and of these reach, each kind counting as much as the other; a word that the model finds hardly
-    better than chance does has no good match, and does not count. The fewer pictures there are, the lower is the best
-    score of a word that fits many: where there are enough, short queries are also asked among a fifth of the pictures
-    at a time, for `Calibration.cutoff_among`.
+    better than chance does has no good match, and does not count. Two of the others that some pictures show together
+    are joined, for what 95 % of such pairs reach. The fewer pictures there are, the lower is the best score of a word
+    that fits many: where there are enough, short queries are also asked among a fifth of the pictures at a time, for
+    `Calibration.cutoff_among`.
     """
     fitted = _by_partners(parts, prior) if parts[0].images_belong is None else _by_labels(parts)
 
@@ -293,7 +300,7 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
 
     best = probability([part.text_to_image.max(axis=1) for part in parts])
     fitted.cutoff_ = float(np.quantile(best, 0.01))
-    asked = [found for part in parts if part.short is not None and len(found := _findable(part))]
+    asked = [part.short[kept] for part in parts if part.short is not None and (kept := _findable(part)).any()]
     if asked:
         fitted.cutoff_ = shared_quantile([best, probability([scores.max(axis=1) for scores in asked])], 0.05)
         count = min(scores.shape[1] for scores in asked)
@@ -307,20 +314,36 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
         # How many pictures a word fits is seen in their captions: nothing is assumed.
         words = Calibration(prior=None).fit({"text_to_image": _pooled(known)})
         fitted.short_line_ = np.array([words.intercepts_[0], words.slopes_[0]])
+        joined = np.concatenate([_best_together(part, fitted) for part in parts])
+        if len(joined) >= _FEWEST_JOINED:
+            single = fitted.cutoff_among(max(scores.shape[1] for scores, _ in known), is_short=True)
+            fitted.joined_share_ = min(1.0, float(np.quantile(joined, 0.05)) / single)
     return fitted
 
 
-def _findable(part: HeldOutScores) -> FloatArray:
-    """Return the scores of the short queries whose pictures come at least twice as early as by chance.
+def _best_together(part: HeldOutScores, fitted: Calibration) -> FloatArray:
+    """Return the best mean probability of two words at once, for a draw of those that some pictures show together."""
+    if part.short is None or part.short_belong is None:
+        return np.zeros(0)
+    found = _findable(part)
+    belong, likely = part.short_belong[found], fitted.probability(part.short[found], "text_to_image", is_short=True)
+    shared = belong.astype(np.float32) @ belong.T.astype(np.float32)
+    pairs = np.argwhere(np.triu(shared, 1) >= max(_TOGETHER * belong.shape[1], 2))
+    drawn = np.random.default_rng(0).permutation(pairs)[:_MOST_JOINED]
+    return np.array([np.sqrt((likely[one] * likely[other]).max()) for one, other in drawn])
+
+
+def _findable(part: HeldOutScores) -> BoolArray:
+    """Return which of the short queries find their pictures at least twice as early as chance does.
 
     Of few pictures too few have a word to tell, and all count.
     """
     assert part.short is not None
     if part.short_belong is None or part.short.shape[1] < _ENOUGH_PICTURES:
-        return part.short
+        return np.ones(len(part.short), dtype=bool)
     relevance = SharedLabel(np.eye(len(part.short), dtype=bool), part.short_belong.T)
     precisions = evaluate_scores(part.short, relevance, [AP()], empty="zero").values[AP()]
-    return np.asarray(part.short[precisions >= 2 * part.short_belong.mean(axis=1)])
+    return np.asarray(precisions >= 2 * part.short_belong.mean(axis=1))
 
 
 def _best_of_fifths(scores: FloatArray) -> FloatArray:
@@ -353,18 +376,6 @@ def pictures_with(words: Sequence[str], pairs: Pairs) -> BoolArray:
         for form in (word, f"{word}s", word.removesuffix("s")):
             has[row, sorted(known.get(form, ()))] = True
     return has
-
-
-def is_short_query(text: str) -> bool:
-    """Return whether a query has one or two words that say what is looked for; two characters are a word in Chinese.
-
-    >>> from diptych.retriever.calibration import is_short_query
-    >>> [is_short_query(text) for text in ("a dog", "people in a restaurant", "two dogs run on a beach", "狗")]
-    [True, True, False, True]
-    """
-    # Dictionary forms would find a few stop words more, and take longer to load than many a search.
-    words = [word.word for word in query_words(text) if word.word not in find_stop_words("pictures")]
-    return 0 < sum(len(word) / 2 if _UNSPACED.match(word) else 1 for word in words) <= 2
 
 
 def _pictures_by_word(pairs: Pairs, left_out: frozenset[str]) -> dict[str, set[int]]:

@@ -21,6 +21,7 @@ from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, Multilingu
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.encoders.text.languages import language_note
+from diptych.encoders.text.word_pipeline import is_short_query
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.estimators import BaseEstimator, clone, scikit_learn
 from diptych.metrics import AP, Measure
@@ -28,7 +29,7 @@ from diptych.models import CrossModalModel, Preprocessed, SharedSpace
 from diptych.models.files import KnownClasses, model_digest, read_model, write_model
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
-from diptych.retriever.calibration import Calibration, calibrate, held_out_scores, is_short_query
+from diptych.retriever.calibration import Calibration, calibrate, held_out_scores
 from diptych.retriever.comparison import Comparison
 from diptych.retriever.ready_made import default_retriever, joint_retriever, scene_retriever, shipped_retriever
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
@@ -125,9 +126,9 @@ class Retriever(BaseEstimator):
         """The probability below which an answer is no good match."""
         return self._require("calibration_").calibration_.cutoff_
 
-    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
-        """Return the cut-off of a search among so many items; ``is_short`` for a word or two, see `probability`."""
-        return self._require("calibration_").calibration_.cutoff_among(count, is_short=is_short)
+    def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
+        """Return the cut-off of a search among so many items; see `Calibration.cutoff_among`."""
+        return self._require("calibration_").calibration_.cutoff_among(count, is_short=is_short, is_joined=is_joined)
 
     def is_short_query(self, text: str) -> bool:
         """Return whether a text that looks for pictures is a word or two, with probabilities of its own."""

@@ -95,7 +95,7 @@ class TellsShortQueries(Protocol):
     def probability(self, scores: FloatArray, direction: SearchDirection, *, is_short: bool = False) -> FloatArray:
         """Return the probability of relevance of each score."""
 
-    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
+    def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
         """Return the probability that counts as a match among so many items."""
 
 
@@ -110,8 +110,10 @@ class EncodedQuery:
     The cosine of terms of one side reads like that of a single one, so its probability is what the calibration of the
     wanted terms' direction says of it. The score of pictures and words together, in any linear space, reads like
     neither: the logarithms of their odds, αᵢ + βᵢ·sᵢ, are averaged by weight, less |wᵢ|·βᵢ·sᵢ for what is unwanted, so
-    that a better score is still more probable. Otherwise, and when nothing is wanted, the probability is the weighted
-    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
+    that a better score is still more probable. Otherwise, and when nothing is wanted, the probability is what the terms
+    say together: the geometric mean of pᵢ, by weight, over the wanted ones, times 1 − pᵢ of the unwanted ones to the
+    power of their share of that weight. What shows two things shows each less clearly than what shows it alone, so
+    joined words may have a cut-off of their own.
     """
 
     terms: tuple[EncodedTerm, ...]
@@ -120,11 +122,9 @@ class EncodedQuery:
     retriever: RetrieverProtocol
 
     @property
-    def is_short(self) -> bool:
-        """Whether a word or two alone look for pictures, with probabilities of their own."""
-        term = self.terms[0]
-        is_short = term.is_short and term.weight > 0 and not term.is_unknown
-        return is_short and len(self.terms) == 1 and self.target == "image"
+    def wanted(self) -> list[EncodedTerm]:
+        """The terms that are not asked to be unlike."""
+        return [term for term in self.terms if term.weight > 0]
 
     @property
     def weights(self) -> FloatArray:
@@ -155,19 +155,40 @@ class EncodedQuery:
         """Return the scores of kept rows, and their probabilities of relevance."""
         if not len(kept):
             return np.zeros(0), np.zeros(0)
-        scores = self.scores(kept)
-        if self.is_short:
-            short = cast(TellsShortQueries, self.retriever)
-            return scores, np.asarray(short.probability(scores, "text_to_image", is_short=True))
-        wanted = [term for term in self.terms if term.weight > 0]
-        if self.gallery.scoring.is_linear and len({term.side for term in wanted}) == 2:
-            return scores, self._pooled_odds(kept)
-        if not wanted or not self.gallery.scoring.is_cosine:
-            return scores, self._agreement(kept)
-        if len(wanted) == 1:
+        scores, wanted = self.scores(kept), self.wanted
+        if len(self.terms) == 1 and wanted:
             return scores, self._probability(wanted[0], scores)
+        if self._pools_odds:
+            return scores, self._pooled_odds(kept)
+        if self._compares_each:
+            return scores, self._agreement(kept)
         each = np.stack([self._probability(term, scores) for term in wanted])
         return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
+
+    def cutoff_among(self, count: int) -> float:
+        """Return the probability below which the best answer among so many items is no good match."""
+        wanted = self.wanted
+        if self.target == "text" or not wanted or self._pools_odds or not hasattr(self.retriever, "is_short_query"):
+            # Retrievers of one's own may have one cut-off for every number of items.
+            among: Callable[[int], float] | None = getattr(self.retriever, "cutoff_among", None)
+            return self.retriever.cutoff if among is None else among(count)
+        retriever = cast(TellsShortQueries, self.retriever)
+        is_short = [self._is_short(term) for term in wanted]
+        is_joined = len(wanted) > 1 and self._compares_each and all(is_short)
+        each = [retriever.cutoff_among(count, is_short=short, is_joined=is_joined) for short in is_short]
+        if len(set(each)) == 1:
+            return each[0]
+        weights = [term.weight for term in wanted]
+        mean = np.average(np.log(each) if self._compares_each else each, weights=weights)
+        return float(np.exp(mean) if self._compares_each else mean)
+
+    @property
+    def _pools_odds(self) -> bool:
+        return self.gallery.scoring.is_linear and len({term.side for term in self.wanted}) == 2
+
+    @property
+    def _compares_each(self) -> bool:
+        return not self.wanted or not self.gallery.scoring.is_cosine
 
     def _pooled_odds(self, kept: AnyArray) -> FloatArray:
         """Return the probability whose logarithm of odds is the weighted mean of what each wanted term says."""
@@ -183,23 +204,31 @@ class EncodedQuery:
         for term in known:
             logits += term.weight * self._slope(term) * self._term_scores(term, kept)
             if term.weight > 0:
-                logits += term.weight * logit(self._probability(term, np.zeros(1)))
+                logits += term.weight * logit(self.retriever.probability(np.zeros(1), self._direction(term)))
         # Unknown words say no, as they do among words.
         return np.asarray(expit(logits / answered) * (answered / asked))
 
     def _agreement(self, kept: AnyArray) -> FloatArray:
-        """Return the weighted geometric mean of what each term says."""
+        """Return what the terms say together."""
         logarithms = np.zeros(len(kept))
         for term in self.terms:
             probability = self._probability(term, self._term_scores(term, kept))
             probability = np.clip(probability if term.weight > 0 else 1 - probability, 1e-12, 1)
             logarithms += abs(term.weight) * np.log(probability)
-        return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
+        # What nobody wants leaves fewer answers, and makes none more probable.
+        asked = [term.weight for term in self.wanted] or np.abs(self.weights)
+        return np.asarray(np.exp(logarithms / np.sum(asked)))
 
     def _probability(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
         if term.is_unknown:
             return np.zeros(len(scores))
+        if self._is_short(term):
+            short = cast(TellsShortQueries, self.retriever)
+            return np.asarray(short.probability(scores, "text_to_image", is_short=True))
         return np.asarray(self.retriever.probability(scores, self._direction(term)))
+
+    def _is_short(self, term: EncodedTerm) -> bool:
+        return term.is_short and self.target == "image"
 
     def _slope(self, term: EncodedTerm) -> float:
         return self.retriever.score_slope(self._direction(term))

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, Filter, filter_name
 from diptych.collection.browse.live_items import LiveItems
-from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache, TellsShortQueries
+from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, content_of
 from diptych.collection.search.query import Answer, Answers, Mode, Query, Term
 from diptych.collection.search.ranking import (
@@ -45,14 +45,6 @@ def side_of(target: Target) -> Side:
     if target not in ("images", "texts"):
         raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
     return "image" if target == "images" else "text"
-
-
-def _cutoff_among(retriever: RetrieverProtocol, count: int, *, is_short: bool) -> float:
-    if is_short:
-        return cast(TellsShortQueries, retriever).cutoff_among(count, is_short=True)
-    # Retrievers of one's own may have one cut-off for every number of items.
-    among: Callable[[int], float] | None = getattr(retriever, "cutoff_among", None)
-    return retriever.cutoff if among is None else among(count)
 
 
 def _words_of_fields(names: Iterable[str]) -> set[str]:
@@ -127,7 +119,7 @@ class SearchSnapshot:
         rows = found.rows
         # Regions of a picture are about as many more chances to be near whatever is asked as another picture is.
         chances = considered + (0 if parts is None else parts.regions.n_among(allowed) // len(REGIONS))
-        usual = _cutoff_among(self.retriever, chances, is_short=encoded.is_short)
+        usual = encoded.cutoff_among(chances)
         cutoff = usual if min_probability is None else min_probability
         shown = rows[offset : offset + k]
         kept, places = ranking.best_parts(shown)

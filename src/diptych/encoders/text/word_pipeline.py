@@ -183,3 +183,18 @@ def clean_query(text: str) -> tuple[str, ...]:
     (('jessie', 'tv', 'show'), ())
     """
     return tuple([lemma(word.word) for word in query_words(text) if word.counts])
+
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+
+def is_short_query(text: str) -> bool:
+    """Return whether a query has one or two words that say what is looked for; two characters are a word in Chinese.
+
+    >>> from diptych.encoders.text.word_pipeline import is_short_query
+    >>> [is_short_query(text) for text in ("a dog", "people in a restaurant", "two dogs run on a beach", "狗")]
+    [True, True, False, True]
+    """
+    # Dictionary forms would find a few stop words more, and take longer to load than many a search.
+    words = [word.word for word in query_words(text) if word.word not in find_stop_words("pictures")]
+    return 0 < sum(len(word) / 2 if _UNSPACED.match(word) else 1 for word in words) <= 2
