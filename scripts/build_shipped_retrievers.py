@@ -50,6 +50,7 @@ from shipped_measures import (
     calibration_error,
     class_names,
     languages_of,
+    names_shown,
     query_points,
     recalls_of,
 )
@@ -203,8 +204,10 @@ def ask_words(
         "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
         "absent": query_points(retriever, absent_queries()),
     }
-    together = answered_together(retriever, pictures, pascal_pairs())
-    return class_names(retriever, pictures, classes), {**answered(retriever, pictures, asked), **together}
+    captioned = pascal_pairs()
+    names = {**class_names(retriever, pictures, classes), "shown": names_shown(retriever, pictures, captioned)}
+    together = answered_together(retriever, pictures, captioned)
+    return names, {**answered(retriever, pictures, asked), **together}
 
 
 def words_again(record: CardRecord) -> CardRecord:
