@@ -137,6 +137,33 @@ def test_a_network_is_kept_as_the_processor_has_it_and_answers_the_same(
     assert prepared.stat().st_mtime_ns > written
 
 
+def test_what_is_prepared_lies_where_every_processor_may_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product of x86 reads 64 bytes at a time of what was laid out for it, and ends the process anywhere else."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rng = np.random.default_rng(0)
+    table, matrix = (rng.normal(size=size).astype(np.float32) for size in ((13, 56), (56, 24)))
+
+    def describe(graph: GraphBuilder) -> None:
+        rows = graph.node("Gather", graph.weight(table), graph.input("places", np.int64, ("n",)), axis=0)
+        graph.output("product", graph.affine(rows, matrix), ("n", 24))
+
+    network = Network.written_once("odd sizes", GraphBuilder, describe, 1)
+    (prepared,) = tmp_path.rglob("prepared.onnx")
+    places = [
+        int(place)
+        for tensor in onnx.load(prepared, load_external_data=False).graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "offset" or entry.key.startswith("prepacked")
+        for place in entry.value.rpartition("|")[2].split(";")[::3]
+    ]
+    assert len(places) >= 3
+    assert all(place % 64 == 0 for place in places)
+    found = network.run("product", {"places": np.arange(13)})
+    np.testing.assert_allclose(found, table @ matrix, rtol=1e-5, atol=1e-5)
+
+
 def test_large_networks_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(onnx_network, "_MOST_PREPARED_BYTES", 1000)

@@ -15,8 +15,8 @@ NETWORK_FILE, WEIGHTS_FILE = "network.onnx", "weights.bin"
 RUNTIME_OPERATORS = "com.microsoft"
 """The domain of the operators that ONNX Runtime adds to the standard."""
 
-# Offsets at page boundaries let the runtime map the weights instead of copying them.
-_ALIGNMENT = 4096
+WEIGHT_ALIGNMENT = 4096
+"""Offsets of weights are multiples of it: at the boundaries of pages the runtime maps instead of copying them."""
 _OPSET, _IR_VERSION = 20, 10
 _KEPT_TYPES = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
@@ -78,7 +78,7 @@ class GraphBuilder:
         name = self._new_name("weight")
         kept = np.ascontiguousarray(values, dtype=_KEPT_TYPES.get(values.dtype.name, "<f4"))
         content = kept.tobytes()
-        self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
+        self._file.write(b"\0" * (-self._file.tell() % WEIGHT_ALIGNMENT))
         tensor = self._onnx.TensorProto(
             name=name,
             data_type=self._onnx.helper.np_dtype_to_tensor_dtype(kept.dtype),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
+from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHT_ALIGNMENT, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, ModelFileError, NoMemoryError
 from diptych.graphics_card import chosen_device, has_nvidia_card
 
@@ -91,7 +92,7 @@ def idle_card_note() -> str | None:
 Builder = TypeVar("Builder", bound=GraphBuilder)
 
 # Part of every name in the cache: raised when the same weights are to be written down in another way.
-_FORMAT = 3
+_FORMAT = 4
 _DIGEST_FILE = "digest"
 _PREPARED_FILE, _PREPARED_WEIGHTS = "prepared.onnx", "prepared.bin"
 # Prepared weights lie beside the others; of a large network that would be too much of a disk.
@@ -306,6 +307,41 @@ def _prepare(folder: Path) -> None:
     (folder / _PREPARED_WEIGHTS).touch()
     for name in (NETWORK_FILE, WEIGHTS_FILE):
         (folder / name).unlink()
+    _align(folder / _PREPARED_FILE, folder / _PREPARED_WEIGHTS)
+
+
+def _align(graph: Path, weights: Path) -> None:
+    """Move prepared weights to where products of x86 processors may read them, or a process would end at the first one.
+
+    They read what was laid out for them in whole registers, and the runtime puts it right behind whatever came before.
+    """
+    import onnx
+
+    model = onnx.load(graph, load_external_data=False)
+    aligned = weights.with_suffix(".aligned")
+    with weights.open("rb") as before, aligned.open("wb") as after:
+
+        def moved(offset: str, length: str) -> str:
+            before.seek(int(offset))
+            after.write(b"\0" * (-after.tell() % WEIGHT_ALIGNMENT))
+            place = after.tell()
+            after.write(before.read(int(length)))
+            return str(place)
+
+        for tensor in model.graph.initializer:
+            entries = {entry.key: entry for entry in tensor.external_data}
+            if entries:
+                entries["offset"].value = moved(entries["offset"].value, entries["length"].value)
+            for entry in (entry for key, entry in entries.items() if key.startswith("prepacked")):
+                # The name of what was laid out, and offset, length and checksum of each part.
+                kind, parts = entry.value.split("|")
+                numbers = parts.split(";")
+                numbers[::3] = map(moved, numbers[::3], numbers[1::3])
+                entry.value = f"{kind}|{';'.join(numbers)}"
+        after.flush()
+        os.fsync(after.fileno())
+    aligned.replace(weights)
+    graph.write_bytes(model.SerializeToString())
 
 
 _MAPS, _DETAILED_MAPS = Path("/proc/self/maps"), Path("/proc/self/smaps")
