@@ -118,23 +118,24 @@ def test_short_queries_lower_the_cut_off_until_most_of_both_kinds_are_answered()
 
 def test_words_that_find_nothing_do_not_lower_the_cut_off() -> None:
     rng = np.random.default_rng(0)
-    images = 1 + rng.normal(size=(600, 8))
+    images = 1 + rng.normal(size=(500, 8))
     texts, space = images + 0.4 * rng.normal(size=images.shape), Space("cosine")
     found = images[:40] + 0.2 * rng.normal(size=(40, 8))
     nearness = space.compare(found, images)
     belong = nearness >= np.sort(nearness, axis=1)[:, -20:-19]
     # Words that stand for nothing in the pictures that have them, and lie far from all.
     lost = 0.1 * rng.normal(size=(40, 8)) - 5
-    both, has = np.vstack([found, lost]), np.vstack([belong, rng.random((40, 600)) < 0.5])
+    both, has = np.vstack([found, lost]), np.vstack([belong, rng.random((40, 500)) < 0.5])
 
-    def cutoff(short: FloatArray, known: BoolArray | None, count: int = 600) -> float:
+    def cutoff(short: FloatArray, known: BoolArray | None, count: int = 500) -> float:
         part = images[:count], texts[:count], Pairs(images[:count], texts[:count])
         known = None if known is None else known[:, :count]
         scores = HeldOutScores.of(space, *part, short_points=short, short_belong=known)
         return calibrate([scores], 0.01).cutoff_
 
-    assert cutoff(both, has) == pytest.approx(cutoff(found, belong))
-    assert cutoff(both, None) < cutoff(both, has)
+    of_both = cutoff(both, has)
+    assert of_both == pytest.approx(cutoff(found, belong))
+    assert cutoff(both, None) < of_both
     # Of few pictures nobody can tell.
     assert cutoff(both, has, 90) == cutoff(both, None, 90)
 

@@ -29,7 +29,8 @@ class Comparison(BaseEstimator):
     p_value, low, high : float or None
         Of the difference: the test, and the ends of its 95 % interval.
     rest_old, rest_new, rest_low : float or None
-        MAP on other photographs, and the lower end of the interval of the difference; ``n_rest`` are the photographs.
+        MAP on other photographs, and the lower end of the interval of the difference, which is no lower than down to
+        luck; ``n_rest`` are the photographs.
     refused_old, refused_new : float or None
         Shares of ``n_absent`` queries for what is not there that are refused.
     answered_old, answered_new : float or None

@@ -98,6 +98,7 @@ class HeldOutTrial:
         self._old: list[FloatArray] = []
         self._chance: list[float] = []
         self._rest_new: list[FloatArray] = []
+        self._rest_chance = 0.0
         self._scores: list[HeldOutScores] = []
         self._best_absent: list[FloatArray] = []
         self._unknown: list[BoolArray] = []
@@ -174,7 +175,8 @@ class HeldOutTrial:
         found.set_params(
             rest_old=float(old.mean()),
             rest_new=float(new.mean()),
-            rest_low=bootstrap_difference(new, old).low,
+            # What is no better than luck cannot be forgotten.
+            rest_low=max(bootstrap_difference(new, old).low, min(0.0, self._rest_chance - float(old.mean()))),
             n_rest=len(old),
             refused_old=float(np.concatenate(self._refused_old).mean()),
             refused_new=float(refused.mean()),
@@ -208,7 +210,9 @@ class HeldOutTrial:
         key = retriever.image_fingerprint, retriever.text_fingerprint
         if key not in self._featured:
             self._featured[key] = retriever.featured(self._rest)
-        return _per_picture(evaluate_model(retriever.model_, self._featured[key]), self._rest.owners)
+        evaluated = evaluate_model(retriever.model_, self._featured[key])
+        self._rest_chance = evaluated.chance(AP())
+        return _per_picture(evaluated, self._rest.owners)
 
 
 def _photographs() -> Pairs:
