@@ -23,6 +23,7 @@ from typing import Any
 
 from diptych import own_process
 from diptych.collection.storage.layout import search_package
+from diptych.collection.storage.ledger import newest_version
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
 _NO_ENCODERS = ("__init__", "base", "registry", "utils")
@@ -166,16 +167,36 @@ def _first_import() -> Any:
         of_dataclasses.dataclass = dataclass
 
 
-def reading_columns_once(table: Any) -> Any:
-    """Return a table that knows its columns: the engine asks for them three times a query, each time on the disk."""
+def with_memory(table: Any, folder: Path) -> Any:
+    """Return a table that knows its columns: the engine asks for them three times a query, each time on the disk.
+
+    It knows the rows of its newest version, too: to look which one that is takes a twentieth of asking the engine.
+    """
     kind: Any = type(table)
-    table.__class__ = _knowing_its_columns(kind)
+    table.__class__ = _with_memory(kind)
+    table.folder, table.known_rows = folder, (-1, 0)
     return table
 
 
 @cache
-def _knowing_its_columns(kind: Any) -> Any:
+def _with_memory(kind: Any) -> Any:
     class Table(kind):
+        folder: Path
+        known_rows: tuple[int, int]
+
+        def newest_version(self) -> int:
+            """Return the number of the newest version, whoever wrote it."""
+            newest = newest_version(self.folder)
+            return int(self.version) if newest is None else newest
+
+        def n_rows(self) -> int:
+            """Return how many rows the newest version has."""
+            version, (known, n_rows) = self.newest_version(), self.known_rows
+            if version != known:
+                n_rows = int(self.count_rows())
+                self.known_rows = version, n_rows
+            return n_rows
+
         @cached_property
         def schema(self) -> Any:
             return super().schema

@@ -307,12 +307,7 @@ class Ledger:
         return {unit: self._newest(unit) for unit in (*tables, *saved)}
 
     def _newest(self, unit: str) -> int | None:
-        if not _is_table(unit):
-            return 0
-        with suppress(FileNotFoundError):
-            names = os.listdir(self._folder / unit / "_versions")
-            return max(filter(None, map(version_of, names)), default=None)
-        return None
+        return newest_version(self._folder / unit) if _is_table(unit) else 0
 
     def _names(self, unit: str) -> Iterator[str]:
         """Yield the files of a table or a retriever but those that are being written, or written again and again."""
@@ -429,6 +424,13 @@ def version_of(name: str) -> int | None:
     """Return the version of a table that a file describes, None where it is another file."""
     number = name.removesuffix(".manifest")
     return _LAST_VERSION - int(number) if name != number and number.isdigit() else None
+
+
+def newest_version(table: Path) -> int | None:
+    """Return the newest version in the folder of a table, None where there is none."""
+    with suppress(FileNotFoundError):
+        return max(filter(None, map(version_of, os.listdir(table / "_versions"))), default=None)
+    return None
 
 
 def _is_in(name: str, unit: str) -> bool:

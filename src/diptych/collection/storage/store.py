@@ -102,18 +102,18 @@ class Store:
 
     def prepare(self) -> None:
         """Make the tables of an empty collection; only the writer calls this."""
-        for name in _FIXED_TABLES[:-1]:
-            self.tables.created(name, table_schema(name))
-        self.words.prepare()
-        self.tables.acknowledge()
+        with self.tables.together():
+            for name in _FIXED_TABLES[:-1]:
+                self.tables.created(name, table_schema(name))
+            self.words.prepare()
 
     def version(self) -> int:
         """Return a number that changes whenever items are added, changed or removed, by whichever process."""
-        return int(self.tables.needed("items").version)
+        return int(self.tables.needed("items").newest_version())
 
     def count_items(self) -> int:
         """Return how many items there are."""
-        return int(self.tables.needed("items").count_rows())
+        return int(self.tables.needed("items").n_rows())
 
     def forget_former(self, until_ns: int) -> None:
         """Let go of items that were changed or removed until a time."""
@@ -130,12 +130,14 @@ class Store:
             if written.are_all(since_ns, version):
                 return [item for item in written.items if item.updated_ns > since_ns]
             items = self.tables.needed("items")
-            found = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow()
-            if len(found) > limit:
-                return None
-            rows = found.to_pylist()
+            rows = []
+            if items.n_rows():
+                found = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow()
+                if len(found) > limit:
+                    return None
+                rows = found.to_pylist()
             try:
-                texts = self._captions_of([row["id"] for row in rows])
+                texts = self._captions_of([row["id"] for row in rows if row["caption_ids"]])
                 changed = [item_of_row(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
@@ -181,7 +183,10 @@ class Store:
 
     def removed_orders(self, since_ns: int) -> dict[int, int]:
         """Return the items that were to be removed after a time: when they were added, and when they went."""
-        rows = self.tables.needed("removed").search().where(f"removed_ns > {since_ns}").to_arrow()
+        removed = self.tables.needed("removed")
+        if not removed.n_rows():
+            return {}
+        rows = removed.search().where(f"removed_ns > {since_ns}").to_arrow()
         return dict(zip(rows["added_ns"].to_pylist(), rows["removed_ns"].to_pylist(), strict=True))
 
     def present_orders(self, orders: Sequence[int]) -> set[int]:
@@ -285,7 +290,7 @@ class Store:
     def table_version(self, name: str) -> int:
         """Return a number that changes whenever a table does, by whichever process; 0 when there is none."""
         table = self.tables.existing(name)
-        return 0 if table is None else int(table.version)
+        return 0 if table is None else int(table.newest_version())
 
     def vector_form(self, name: str) -> tuple[int, np.dtype[Any]] | None:
         """Return the width and the kind of numbers of a table of vectors, None when there is none."""

@@ -7,7 +7,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from diptych.atomic_files import damage_of
 from diptych.collection.storage.clear_errors import check_room, engine_says, with_clear_errors
-from diptych.collection.storage.engine import engine_package, reading_columns_once
+from diptych.collection.storage.engine import engine_package, with_memory
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
@@ -56,6 +56,7 @@ class Tables:
         self._index_stamps: dict[str, int] = {}
         self._shared: Any = None
         self._unwritten_commits = 0
+        self._are_together = False
 
     def names(self) -> set[str]:
         """Return the names of all tables."""
@@ -104,7 +105,7 @@ class Tables:
         # Before it is read: whatever comes between is found to have changed.
         self._index_stamps[name] = self._index_stamp(name)
         try:
-            table = reading_columns_once(self._database(name).open_table(name))
+            table = with_memory(self._database(name).open_table(name), self.folder / unit_of(name))
             return table, int(table.version)
         except (ValueError, RuntimeError, OSError) as problem:
             raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
@@ -138,7 +139,8 @@ class Tables:
             # A writer killed while it created the table leaves a folder without any version, which is no table.
             shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
             self._index_stamps[name] = 0
-            table = self._open[name] = reading_columns_once(self._database(name).create_table(name, schema=schema))
+            made = self._database(name).create_table(name, schema=schema)
+            table = self._open[name] = with_memory(made, self.folder / unit_of(name))
             self.committed(name)
         return table
 
@@ -165,8 +167,18 @@ class Tables:
         if self._copies is not None:
             self._copies.committed(name)
         self._note(unit_of(name))
-        if name in _ACKNOWLEDGING or self._unwritten_commits >= _UNWRITTEN_COMMITS:
+        if (name in _ACKNOWLEDGING and not self._are_together) or self._unwritten_commits >= _UNWRITTEN_COMMITS:
             self.acknowledge()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Acknowledge what is committed in the block at its end, where nobody is told of a part of it."""
+        self._are_together = True
+        try:
+            yield
+        finally:
+            self._are_together = False
+        self.acknowledge()
 
     def acknowledge(self) -> None:
         """Let everything that was committed survive whatever comes; only the writer calls this."""
@@ -341,7 +353,7 @@ class PictureTexts:
 
     def __len__(self) -> int:
         table = self._tables.existing(_TABLE)
-        return 0 if table is None else int(table.count_rows())
+        return 0 if table is None else int(table.n_rows())
 
     def add(self, texts: Mapping[str, PictureText]) -> None:
         """Append what is written in pictures, named by their content."""
@@ -361,8 +373,8 @@ class PictureTexts:
         """Return what is written in some pictures, as far as they have been read."""
         table = self._tables.existing(_TABLE)
         found: dict[str, PictureText] = {}
-        # In most collections no picture has been read, and the engine counts faster than it looks.
-        if table is None or not table.count_rows():
+        # In most collections no picture has been read.
+        if table is None or not table.n_rows():
             return found
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             rows = table.search().where(membership("key", keys[start : start + _KEYS_AT_ONCE])).to_arrow()

@@ -57,6 +57,7 @@ class WordIndex:
         self._table = table
         self._committed = committed
         self._ready: set[str] = set()
+        self._prepared: dict[str, Any] = {}
 
     def prepare(self) -> None:
         """Let the engine find words, as this version cuts them; only the writer calls this.
@@ -65,10 +66,15 @@ class WordIndex:
         """
         for name, (columns, _, _) in _TABLES.items():
             table = self._table(name)
-            for column in () if table is None else _unprepared(table, columns):
+            # Where indexes have come or gone, it is another table.
+            if table is None or table is self._prepared.get(name):
+                continue
+            for column in _unprepared(table, columns):
                 config = search_package("lancedb.index").FTS(with_position=False, **_CUTTING)
                 table.create_index(column, config=config)
                 self._committed(name)
+            self._prepared[name] = table
+            self._ready.add(name)
 
     def any_of(self, words: str, limit: int, *, captions: bool = True) -> list[WordHits]:
         """Return what holds the most of some words, in captions as well or everywhere else."""
@@ -84,7 +90,8 @@ class WordIndex:
 
     def _asked(self, names: Iterable[str], ask: Callable[[str, Any], list[WordHits]]) -> list[WordHits]:
         tables = [(name, table) for name in names if (table := self._table(name)) is not None]
-        ready = [(name, table) for name, table in tables if self._is_ready(name, table, _TABLES[name][0])]
+        filled = [(name, table) for name, table in tables if table.n_rows()]
+        ready = [(name, table) for name, table in filled if self._is_ready(name, table, _TABLES[name][0])]
         return [hits for found in _side_by_side(lambda one: ask(*one), ready) for hits in found]
 
     def _is_ready(self, name: str, table: Any, columns: Sequence[str]) -> bool:
@@ -123,14 +130,12 @@ def _hits_of(
     needs_all: bool,
     field_names: Set[str] = frozenset(),
 ) -> list[WordHits]:
-    columns, n_rows = _TABLES[name][0], table.count_rows()
-    if not n_rows:
-        return []
+    columns = _TABLES[name][0]
     each = [
         [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in _searched(columns, is_name)]
         for forms, is_name in ((forms, not field_names.isdisjoint(forms)) for forms in words)
     ]
-    if n_rows > _FEW_ROWS and len(columns) > 1:
+    if table.n_rows() > _FEW_ROWS and len(columns) > 1:
         # The engine takes long to join columns where many rows have the words, as folders are called by.
         if len(words) == 1:
             return _side_by_side(lambda match: _hits(table, name, match, limit), each[0])
