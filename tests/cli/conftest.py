@@ -85,12 +85,13 @@ def indexed(scenery: World, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def nothing_indexed(tmp_path: Path, cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, and no memory of earlier collections; networks need not be written again."""
+    """An empty current folder, and no memory of earlier collections; networks and words need not be written again."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    written, own = (cache / "diptych" / "networks" for cache in (cache_of_worker, tmp_path / "cache"))
-    for folder in (written, own.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    own.symlink_to(written)
+    for name in ("networks", "words"):
+        written, own = (cache / "diptych" / name for cache in (cache_of_worker, tmp_path / "cache"))
+        for folder in (written, own.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        own.symlink_to(written)
     monkeypatch.delenv("DIPTYCH_COLLECTION", raising=False)
     here = tmp_path / "here"
     here.mkdir()

@@ -234,7 +234,7 @@ def test_pascal_sentence_classes_are_found_far_above_chance() -> None:
         train=raw.train.with_features(images=splits.train.images),
         test=raw.test.with_features(images=splits.test.images),
     )
-    topics = encode_splits(seen, text_encoder=LdaTopics(), cache=False)
+    topics = encode_splits(seen, text_encoder=LdaTopics(max_iter=6), cache=False)
     assert accuracy(topics, "texts") > 0.4
 
 

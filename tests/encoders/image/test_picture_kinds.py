@@ -221,10 +221,11 @@ from diptych.errors import InvalidInputError
 
 from diptych.encoders.image import picture_decoding
 
-picture_decoding.MOST_SECONDS = 2
 outcomes = {}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sorted(Path(sys.argv[1]).iterdir()):
+    # The one file that never ends need not be waited for as long as the others may take.
+    picture_decoding.MOST_SECONDS = 1 if path.name == "octaves.svg" else 2
     try:
         read_picture(path)
         outcomes[path.name] = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -85,8 +85,7 @@ class ColourEdgeHistograms(ImageEncoder):
     @property
     def n_features(self) -> int:
         """The width of the feature matrix."""
-        per_cell = self.hue_bins * self.brightness_bins + self.grey_bins + self.edge_bins + 1
-        return per_cell * sum(level**2 for level in self.levels)
+        return self._n_bins * sum(level**2 for level in self.levels)
 
     @property
     def reading_side(self) -> int:
@@ -108,47 +107,75 @@ class ColourEdgeHistograms(ImageEncoder):
         """Return the histograms of one picture; all the work is done here, where threads share it."""
         scaled = Image.fromarray(self.read(picture)).resize((self.size, self.size), Image.Resampling.BOX)
         pixels = np.asarray(scaled, dtype=np.float32) / 255
-        n_colours = self.hue_bins * self.brightness_bins + self.grey_bins
-        # Sums need the precision.
-        votes = np.zeros((self.size**2, n_colours + self.edge_bins + 1))
-        self._vote_for_colours(pixels, votes[:, :n_colours])
-        self._vote_for_edges(pixels, votes[:, n_colours:])
-        on_grid = votes.reshape(self.size, self.size, -1)
-        histograms = np.concatenate([_cell_means(on_grid, level).ravel() for level in self.levels])
+        votes = [*self._votes_for_colours(pixels), *self._votes_for_edges(pixels)]
+        histograms = np.concatenate([means.ravel() for means in self._cell_means(votes)])
         return np.sqrt(histograms) if self.root else histograms
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the histograms as rows."""
         return np.stack(prepared)
 
-    def _vote_for_colours(self, pixels: FloatArray, votes: FloatArray) -> None:
-        hue, saturation, brightness = (part.ravel() for part in _hue_saturation_brightness(pixels))
-        pixel = np.arange(len(votes))
-        heights = _linear_votes(brightness, self.brightness_bins)
-        for bin, of_hue in _cyclic_votes(hue, self.hue_bins):
-            for height, of_height in heights:
-                votes[pixel, bin * self.brightness_bins + height] = of_hue * of_height * saturation
-        for grey, of_grey in _linear_votes(brightness, self.grey_bins):
-            votes[pixel, self.hue_bins * self.brightness_bins + grey] = of_grey * (1 - saturation)
+    @property
+    def _n_colours(self) -> int:
+        return self.hue_bins * self.brightness_bins + self.grey_bins
 
-    def _vote_for_edges(self, pixels: FloatArray, votes: FloatArray) -> None:
+    @property
+    def _n_bins(self) -> int:
+        return self._n_colours + self.edge_bins + 1
+
+    def _votes_for_colours(self, pixels: FloatArray) -> _Shares:
+        hue, saturation, brightness = (part.ravel() for part in _hue_saturation_brightness(pixels))
+        heights = _linear_votes(brightness, self.brightness_bins)
+        return [
+            *(
+                (bin * self.brightness_bins + height, of_hue * of_height * saturation)
+                for bin, of_hue in _cyclic_votes(hue, self.hue_bins)
+                for height, of_height in heights
+            ),
+            *(
+                (self.hue_bins * self.brightness_bins + grey, of_grey * (1 - saturation))
+                for grey, of_grey in _linear_votes(brightness, self.grey_bins)
+            ),
+        ]
+
+    def _votes_for_edges(self, pixels: FloatArray) -> _Shares:
         grey = np.pad(pixels @ np.array([0.299, 0.587, 0.114], dtype=np.float32), 1, mode="edge")
         across = (grey[1:-1, 2:] - grey[1:-1, :-2]).ravel() / 2
         down = (grey[2:, 1:-1] - grey[:-2, 1:-1]).ravel() / 2
         length = np.hypot(across, down)
         strength = length / (length + self.edge_scale)
         direction = (np.arctan2(down, across) / np.pi) % 1.0
-        pixel = np.arange(len(votes))
-        for bin, share in _cyclic_votes(direction, self.edge_bins):
-            votes[pixel, bin] = share * strength
-        votes[:, -1] = 1 - strength
+        return [
+            *((self._n_colours + bin, share * strength) for bin, share in _cyclic_votes(direction, self.edge_bins)),
+            (np.full(len(strength), self._n_colours + self.edge_bins), 1 - strength),
+        ]
+
+    def _cell_means(self, votes: _Shares) -> Iterator[FloatArray]:
+        """Average the votes over the cells of each level; the mean of unit votes sums to one."""
+        n_bins = self._n_bins
+        edges = [np.linspace(0, self.size, level + 1).astype(np.int64) for level in self.levels]
+        # Votes are summed once, in the pieces that the lines of all levels cut a picture into.
+        lines = np.unique(np.concatenate(edges))
+        n_pieces = len(lines) - 1
+        piece = np.repeat(np.arange(n_pieces), np.diff(lines))
+        first_bin = ((piece[:, None] * n_pieces + piece) * n_bins).ravel()
+        sums = np.bincount(
+            np.concatenate([first_bin + bin for bin, _ in votes]),
+            # In float64, for sums need the precision.
+            weights=np.concatenate([share for _, share in votes]),
+            minlength=n_pieces**2 * n_bins,
+        ).reshape(n_pieces, n_pieces, n_bins)
+        for of_level in edges:
+            starts, counts = np.searchsorted(lines, of_level[:-1]), np.diff(of_level)
+            cells = np.add.reduceat(np.add.reduceat(sums, starts, axis=0), starts, axis=1)
+            yield cells / (counts[:, None, None] * counts[None, :, None])
 
 
 def _hue_saturation_brightness(pixels: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return hue in [0, 1), saturation and brightness in [0, 1] of RGB pixels in [0, 1]."""
-    brightest, darkest = pixels.max(axis=2), pixels.min(axis=2)
+    red, green, blue = np.ascontiguousarray(np.moveaxis(pixels, 2, 0))
+    brightest, darkest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
     spread = brightest - darkest
-    red, green, blue = np.moveaxis(pixels, 2, 0)
     safe = np.where(spread > 0, spread, 1)
     sixths = np.where(
         brightest == red,
@@ -180,12 +207,3 @@ def _linear_votes(position: FloatArray, bins: int) -> _Shares:
 def _shared(lower: IntArray, upper: IntArray, share: FloatArray, bins: int) -> _Shares:
     share = share.astype(np.float32)
     return [(lower, 1 - share), (upper, share)] if bins > 1 else [(lower, 1 - share + share)]
-
-
-def _cell_means(votes: FloatArray, cells: int) -> FloatArray:
-    """Average the votes over a grid of cells × cells; the mean of unit votes sums to one."""
-    edges = np.linspace(0, len(votes), cells + 1).astype(np.int64)
-    counts = np.diff(edges)
-    rows = np.add.reduceat(votes, edges[:-1], axis=0)
-    sums = np.add.reduceat(rows, edges[:-1], axis=1)
-    return np.asarray(sums / (counts[:, None, None] * counts[None, :, None]))
