@@ -1,10 +1,11 @@
 """A graphics card beside the processor: fits, evaluation, networks and indexing, and how far both agree.
 
 Run ``python benchmarks/card_speed.py`` on a machine with an NVIDIA card, PyTorch and ONNX Runtime for CUDA; with
-``--photos FOLDER`` the image network of the default retriever and indexing are measured, too. ``--only`` takes some of
-the parts. Data of fits and evaluation are drawn; every number is the second run in one process, except indexing, which
-is the program with its start. Bars: indexing 1,500 photos a second or 0.85 of the pace of bare decoding, and points of
-pictures that agree to a cosine of 0.9995.
+``--photos FOLDER`` the image network of the default retriever and indexing are measured, too, also with ``--large N``
+of the photos enlarged to 4,000 × 3,000 pixels. ``--only`` takes some of the parts. Data of fits and evaluation are
+drawn; every number is the second run in one process, except indexing, which is the program with its start. Bars:
+indexing 1,500 photos a second or 0.85 of the pace of bare decoding, 0.8 of it with large photos, and points of pictures
+that agree to a cosine of 0.9995.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from diptych.encoders import EfficientNetLite
 from diptych.graphics_card import DEVICE_VARIABLE, card_for
 from diptych.metrics import AP, RecallAtK, SameLabel, evaluate
 from diptych.models import CCA, CVH, DCH, PLS, ContrastiveProjection, CrossModalModel, SCMSeq
-from index_folder import HERE, Indexing, decode, linked, measured
+from index_folder import HERE, LARGE_BAR, Indexing, decode, enlarged, linked, measured
 from speed_report import SpeedReport, speed_parser
 
 PARTS = ("fits", "evaluation", "networks", "indexing")
@@ -108,42 +109,56 @@ def evaluation(report: SpeedReport, quick: bool) -> None:
 
 
 def networks(report: SpeedReport, photos: Path) -> None:
-    """Encode prepared pictures, and compare points."""
-    encoder = EfficientNetLite()
-    prepared = [encoder.prepare(path) for path in sorted(photos.iterdir())[:512]]
+    """Encode prepared pictures in both precisions, and compare points."""
+    prepared = [EfficientNetLite().prepare(path) for path in sorted(photos.iterdir())[:512]]
     theirs, expected = on("cpu", lambda: EfficientNetLite().encode_prepared(prepared))
-    card = EfficientNetLite()
-    ours, found = on("cuda", lambda: card.encode_prepared(prepared), repeats=3)
-    paces = [[len(prepared) / seconds for seconds in times] for times in (ours, theirs * len(ours))]
-    report.compare("image network, batch of 512", *paces, limit="the processor", unit="photos/s")
-    agreement = _agreement(expected, found)
-    report.hold("agreement of features, least cosine", agreement >= AGREEMENT, f"{agreement:.7f}")
+    for precision in (None, "float16"):
+        card = EfficientNetLite(precision=precision)
+        ours, found = on("cuda", lambda card=card: card.encode_prepared(prepared), repeats=5)
+        paces = [[len(prepared) / seconds for seconds in times] for times in (ours, theirs * len(ours))]
+        work = f"image network in {precision or 'float32'}, batch of 512"
+        report.compare(work, *paces, limit="the processor in float32", unit="photos/s")
+        agreement = _agreement(expected, found)
+        report.hold(f"{work}, least cosine of features", agreement >= AGREEMENT, f"{agreement:.7f}")
 
 
-def indexing(report: SpeedReport, photos: Path) -> None:
+def indexing(report: SpeedReport, photos: Path, precision: str, n_large: int) -> None:
     """Index a folder, its start included, beside threads that only decode."""
     os.environ[DEVICE_VARIABLE] = "auto"
-    side, count = EfficientNetLite().reading_side, len(list(photos.iterdir()))
+    options = ["--device", "cuda", "--precision", precision]
     with tempfile.TemporaryDirectory() as scratch:
-        run = Indexing(Path(scratch), HERE, ["--device", "cuda"])
-        few = linked(sorted(photos.iterdir())[:8], Path(scratch) / "few")
+        room = Path(scratch)
+        run, few = Indexing(room, HERE, options), linked(sorted(photos.iterdir())[:8], room / "few")
         run.first(few)
         start = run.first(few).seconds
-        taken = [run.first(photos).seconds - start for _ in range(2)]
-        bare = [measured(lambda: decode(photos, side)).seconds for _ in range(2)]
-    ours, limit = ([count / seconds for seconds in times] for times in (taken, bare))
-    what, share = "indexing without the start of the program", statistics.median(ours) / statistics.median(limit)
-    report.compare(what, ours, limit, limit="bare decoding on all cores", unit="photos/s")
-    # Either will do: where decoding is slow, no card can help.
-    if share < SHARE_OF_DECODING:
-        report.bound(what, ours, PHOTOS_PER_SECOND, unit="photos/s")
+        ours, bare = _beside_decoding(run, photos, start)
+        what, share = "indexing without the start of the program", statistics.median(ours) / statistics.median(bare)
+        report.compare(what, ours, bare, limit="bare decoding on all cores", unit="photos/s")
+        # Either will do: where decoding is slow, no card can help.
+        if share < SHARE_OF_DECODING:
+            report.bound(what, ours, PHOTOS_PER_SECOND, unit="photos/s")
+        if n_large:
+            paces = _beside_decoding(run, enlarged(sorted(photos.iterdir())[:n_large], room / "large"), start)
+            bars = {"limit": "bare decoding on all cores", "bar": LARGE_BAR}
+            report.compare(f"{what}, 4,000 × 3,000 pixels", *paces, unit="photos/s", **bars)
     report.cost("start of the program with 8 photos", [start])
+
+
+def _beside_decoding(run: Indexing, photos: Path, start: float) -> tuple[list[float], list[float]]:
+    """Return the photos a second of indexing and of bare decoding, each done twice."""
+    side, count = EfficientNetLite().reading_side, len(list(photos.iterdir()))
+    taken = [run.first(photos).seconds - start for _ in range(2)]
+    bare = [measured(lambda: decode(photos, side)).seconds for _ in range(2)]
+    ours, limit = ([count / seconds for seconds in times] for times in (taken, bare))
+    return ours, limit
 
 
 def main() -> int:
     """Measure what was asked for."""
     parser = speed_parser(__doc__)
     parser.add_argument("--photos", type=Path, metavar="FOLDER")
+    parser.add_argument("--precision", default="auto", help="what indexing computes with")
+    parser.add_argument("--large", type=int, default=0, metavar="N")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args()
     if card_for(np.inf) is None:
@@ -157,7 +172,7 @@ def main() -> int:
     if options.photos is not None and "networks" in options.only:
         networks(report, options.photos)
     if options.photos is not None and "indexing" in options.only:
-        indexing(report, options.photos)
+        indexing(report, options.photos, options.precision, options.large)
     return report.finish()
 
 

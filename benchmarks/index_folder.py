@@ -101,11 +101,15 @@ def enlarged(paths: list[Path], target: Path) -> Path:
     """Return a folder of photos as large as a camera's, with its grain, for decoders take longer with detail."""
     target.mkdir()
     grain = np.random.default_rng(0).normal(scale=GRAIN, size=(LARGE[1], LARGE[0], 1)).astype(np.int16)
-    for path in paths:
+
+    def enlarge(path: Path) -> None:
         with Image.open(path) as image:
             pixels = np.asarray(image.convert("RGB").resize(LARGE, Image.Resampling.BICUBIC))
         grained = np.clip(pixels + grain, 0, 255).astype(np.uint8)
         Image.fromarray(grained).save(target / path.name, quality=90)
+
+    with ThreadPoolExecutor(available_processors()) as pool:
+        list(pool.map(enlarge, paths))
     return target
 
 

@@ -14,7 +14,7 @@ from diptych.cli.options import DemoData
 from diptych.collection import Collection
 from diptych.data import cache_folder
 from diptych.data.datasets.scenes import Scene, make_scene
-from diptych.retriever import Retriever, eight_bits
+from diptych.retriever import Retriever, precision
 from scenes import RECALL_BAR, descriptions, is_right, read_queries
 from tests.cli.command_line import Run
 
@@ -72,13 +72,13 @@ def test_photographs_come_with_the_package(nothing_indexed: Path, monkeypatch: p
 def test_photographs_are_encoded_in_what_the_machine_does_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `diptych index` does; what was made so stays, whatever a later trial finds."""
     shown = replace(choose_demo(DemoData.PHOTOGRAPHS, Stages(quiet=True), everything=False), make_records=lambda _: [])
-    monkeypatch.setattr(eight_bits, "_WORTH_A_TRIAL", 0)
+    monkeypatch.setattr(precision, "_WORTH_A_TRIAL", 0)
     for is_worth in (True, False):
-        monkeypatch.setattr(eight_bits, "is_worth_int8", lambda _, found=is_worth: found)
+        monkeypatch.setattr(precision, "is_worth", lambda _encoder, _precision, found=is_worth: found)
         with shown.open(Stages(quiet=True)) as collection:
             retriever = collection.retriever
             assert isinstance(retriever, Retriever)
-            assert eight_bits.precision_of(retriever.image_encoder_) == "int8"
+            assert precision.precision_of(retriever.image_encoder_) == "int8"
 
 
 def _check_answers(folder: Path) -> None:

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from diptych.graphics_card import DEVICE_VARIABLE, chosen_device
+from diptych.cli.options import Device
+from diptych.graphics_card import DEVICE_VARIABLE, DEVICES, chosen_device
 from tests.cli.command_line import Run, World
 
 COMMANDS = (
@@ -30,7 +31,11 @@ COMMANDS = (
 def test_commands_that_run_networks_take_a_device(run: Run, words: tuple[str, ...]) -> None:
     result = run(*words, "--help")
     assert result.exit_code == 0
-    assert re.search(r"--device\s+<auto\|cpu\|cuda>", result.stdout)
+    assert re.search(r"--device\s+<auto\|cpu\|", result.stdout)
+
+
+def test_what_can_be_chosen_is_what_is_known() -> None:
+    assert tuple(Device) == DEVICES
 
 
 def test_a_search_runs_where_it_is_told_to(run: Run, indexed: World, monkeypatch: pytest.MonkeyPatch) -> None:

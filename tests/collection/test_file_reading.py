@@ -238,7 +238,7 @@ def test_processes_that_encode_for_a_card_give_what_threads_give(
 def test_a_card_gets_as_many_batches_as_it_has_memory_for(
     free: int, cores: int, batches: int, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.networks.onnx_network.uses_card", lambda: True)
+    monkeypatch.setattr("diptych.collection.changes.encoding.uses_card", lambda: True)
     monkeypatch.setattr(encoding, "free_card_bytes", lambda: free)
     monkeypatch.setattr(encoding, "available_processors", lambda: cores)
     encoding._batches_on_card.cache_clear()
@@ -249,5 +249,5 @@ def test_a_card_gets_as_many_batches_as_it_has_memory_for(
 
 
 def test_a_processor_encodes_where_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.encoders.networks.onnx_network.uses_card", lambda: False)
+    monkeypatch.setattr("diptych.collection.changes.encoding.uses_card", lambda: False)
     assert (encoding.batches_at_once(), encoding.encoding_processes()) == (1, 0)

@@ -206,7 +206,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
     if request.retriever is None and request.precision != "auto":
-        from diptych.retriever.eight_bits import check_precision
+        from diptych.retriever.precision import check_precision
 
         check_precision(collection.retriever, request.precision)
     if request.retriever is not None:
@@ -226,7 +226,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
 
 def _retriever(request: IndexRequest, n_pictures: int, stored: str | None = None) -> Retriever:
     # A collection that is only brought up to date needs no encoder before there is something to encode.
-    from diptych.retriever.eight_bits import in_precision
+    from diptych.retriever.precision import in_precision
 
     # The machines of a cluster may differ, and what is tried here holds for this one.
     n_encoded_here = 0 if request.scheduler else n_pictures
@@ -276,7 +276,7 @@ def _measure_plans(collection: Collection, n_pictures: int, stages: Stages) -> N
 
 
 def _tell_what_encodes(collection: Collection, stages: Stages) -> None:
-    from diptych.retriever.eight_bits import describe_encoding
+    from diptych.retriever.precision import describe_encoding
 
     for line in describe_encoding(collection.retriever):
         stages.note(line)

@@ -120,6 +120,7 @@ class Precision(StrEnum):
 
     AUTO = "auto"
     FLOAT32 = "float32"
+    FLOAT16 = "float16"
     INT8 = "int8"
 
 
@@ -129,6 +130,9 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+    COREML = "coreml"
+    DIRECTML = "directml"
+    OPENVINO = "openvino"
 
 
 class DemoData(StrEnum):
@@ -242,7 +246,8 @@ DeviceOption = Annotated[
     typer.Option(
         envvar="DIPTYCH_DEVICE",
         callback=_set_device,
-        help="Where networks and large fits run: auto takes an NVIDIA card where it can be used.",
+        help="Where networks and large fits run: auto takes an NVIDIA card where it can be used, and for many pictures "
+        "an accelerator that was seen to be faster.",
     ),
 ]
 SchedulerOption = Annotated[

@@ -55,14 +55,14 @@ def test_the_network_is_given_those_products(tmp_path: Path) -> None:
     assert np.mean(difference > 0) < 0.01
 
 
-@pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.parametrize(("mirror", "precision"), [(False, None), (True, None), (False, "float16")])
 def test_features_are_those_of_squares_that_the_processor_cuts(
-    mirror: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: bool, precision: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [tmp_path / f"{number}.png" for number in range(4)]
     for path, size in zip(paths, [(300, 260), (260, 300), (300, 260), (224, 224)], strict=True):
         Image.fromarray(photograph(size, size[0])).save(path)
-    encoder = EfficientNetLite(network="lite0", mirror=mirror)
+    encoder = EfficientNetLite(network="lite0", mirror=mirror, precision=precision)
     expected = encoder.transform(paths)
     monkeypatch.setattr(image_encoder, "uses_card", lambda: True)
     assert encoder.cuts_on_card

@@ -13,7 +13,7 @@ from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatisti
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
-from diptych.retriever.eight_bits import in_int8, int8_trial
+from diptych.retriever.precision import PrecisionTrial, narrowed, precision_of, precision_trial
 
 PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("*.jpg"))[:6]
 
@@ -51,11 +51,18 @@ def test_a_picture_alone_has_the_features_it_has_among_others(features: dict[str
     np.testing.assert_array_equal(alone[0], features["int8"][2])
 
 
+def test_weights_of_half_the_length_change_little(features: dict[str | None, np.ndarray]) -> None:
+    half = EfficientNetLite(network="lite0", precision="float16").transform(PHOTOGRAPHS)
+    first, second = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (half, features[None]))
+    assert (first * second).sum(axis=1).min() > 0.9999
+    assert not np.array_equal(half, features[None])
+
+
 def test_precisions_are_never_taken_for_each_other() -> None:
     plain = EfficientNetLite(network="lite0")
-    rounded = clone(plain).set_params(precision="int8")
-    assert rounded.fingerprint != plain.fingerprint
-    assert rounded.network_name != plain.network_name
+    others = [clone(plain).set_params(precision=precision) for precision in ("int8", "float16")]
+    assert len({each.fingerprint for each in (plain, *others)}) == 3
+    assert len({each.network_name for each in (plain, *others)}) == 3
     # What was saved before there were precisions keeps its name.
     assert "precision" not in plain.identity
     with pytest.raises(InvalidInputError, match="float32"):
@@ -92,24 +99,37 @@ def test_every_layer_has_statistics(name: str, tmp_path: Path) -> None:
 
 def test_only_networks_change(tmp_path: Path) -> None:
     both = SideBySide(encoders=(EfficientNetLite(network="lite0"), ColourEdgeHistograms()))
-    assert [getattr(part, "precision", "none") for part in in_int8(both).encoders] == ["int8", "none"]
+    for precision in ("int8", "float16"):
+        changed = narrowed(both, precision)
+        assert [getattr(part, "precision", "none") for part in changed.encoders] == [precision, "none"]
+        assert precision_of(changed) == precision
     assert both.encoders[0].precision is None
+    assert precision_of(both) == "float32"
     histograms = ColourEdgeHistograms()
-    assert in_int8(histograms) is histograms
+    assert narrowed(histograms, "int8") is histograms
+
+
+def test_what_changes_features_more_has_to_gain_more() -> None:
+    assert PrecisionTrial(2.0, 0.99).passes("int8")
+    assert not PrecisionTrial(2.0, 0.9).passes("int8")
+    assert not PrecisionTrial(1.2, 0.99).passes("int8")
+    assert PrecisionTrial(1.2, 0.99999).passes("float16")
+    assert not PrecisionTrial(2.0, 0.999).passes("float16")
+    assert not PrecisionTrial(1.05, 0.99999).passes("float16")
 
 
 def test_a_trial_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     encoder = EfficientNetLite(network="lite0", pixels=64)
-    trial = int8_trial(encoder)
+    trial = precision_trial(encoder, "int8")
     assert trial.times_faster > 0
-    (file,) = tmp_path.rglob("int8_trials.json")
+    (file,) = tmp_path.rglob("precision_trials.json")
     before = file.read_bytes()
-    assert int8_trial(encoder) == trial
+    assert precision_trial(encoder, "int8") == trial
     assert file.read_bytes() == before
     # What cannot be read is made again.
     file.write_text("{")
-    assert int8_trial(encoder).cosine == trial.cosine
+    assert precision_trial(encoder, "int8").cosine == trial.cosine
 
 
 @pytest.mark.usefixtures("exact_sums")

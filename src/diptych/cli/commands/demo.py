@@ -130,7 +130,7 @@ class DemoCollection:
 
     def _open_or_create(self, stages: Stages, n_pictures: int) -> Collection:
         from diptych.collection import Collection, migrate_collection
-        from diptych.retriever.eight_bits import in_precision
+        from diptych.retriever.precision import in_precision
 
         retriever = self.make_retriever(stages)
         if is_collection(self.folder):
@@ -150,11 +150,10 @@ class DemoCollection:
 
 def _is_of(collection: Collection, retriever: Retriever) -> bool:
     """Say whether a collection is searched by this retriever, or by one that somebody has taught it since."""
-    from diptych.retriever.eight_bits import int8_retriever
+    from diptych.retriever.precision import any_precision
 
     active = collection.retrievers()[0]
-    own = (retriever.fingerprint, int8_retriever(retriever).fingerprint)
-    return active.name != retriever.name or active.fingerprint in own
+    return active.name != retriever.name or active.fingerprint in any_precision(retriever)
 
 
 _EXAMPLES = {

@@ -23,7 +23,7 @@ from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtoc
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import free_card_bytes
+from diptych.graphics_card import free_card_bytes, uses_card
 
 if TYPE_CHECKING:
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder
@@ -200,8 +200,6 @@ _CORES_AN_ENCODER = 4
 
 def batches_at_once() -> int:
     """Return how many batches are read, and how many encoded, at once: one alone does not keep a graphics card busy."""
-    from diptych.encoders.networks.onnx_network import uses_card
-
     return _batches_on_card() if uses_card() else 1
 
 
@@ -213,8 +211,6 @@ def _batches_on_card() -> int:
 
 def encoding_processes() -> int:
     """Return how many processes are worth starting to encode pictures: for a graphics card some, otherwise none."""
-    from diptych.encoders.networks.onnx_network import uses_card
-
     return max(1, min(batches_at_once(), available_processors() // _CORES_AN_ENCODER)) if uses_card() else 0
 
 

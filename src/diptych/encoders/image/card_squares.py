@@ -6,6 +6,7 @@ import operator
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,21 @@ class UncutGraph(ConvolutionGraph):
     def _as_bytes(self, values: str) -> str:
         rounded = self.node("Floor", self.node("Add", values, self.constant(np.float32(0.5))))
         return self.node("Clip", rounded, self.constant(np.float32(0)), self.constant(np.float32(255)))
+
+
+class HalfUncutGraph(UncutGraph):
+    """The same with everything after the square in float16, which a graphics card reads and multiplies sooner."""
+
+    number = np.float16
+    kept_types: ClassVar[dict[str, str]] = {**UncutGraph.kept_types, "float16": "<f2"}
+
+    def centred_pixels(self, side: int, centre: tuple[float, ...]) -> str:
+        """Add the inputs, and take ``centre`` from the colours."""
+        return self.cast(super().centred_pixels(side, centre), np.float16)
+
+    def pooled_features(self, value: str, width: int) -> None:
+        """Give out the mean over rows and columns as ``features``; sums need the precision."""
+        super().pooled_features(self.cast(value, np.float32), width)
 
 
 class StackedPictures(threading.local):

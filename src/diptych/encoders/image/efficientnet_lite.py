@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.image.card_squares import HalfUncutGraph, UncutGraph
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import (
@@ -30,6 +31,9 @@ _BATCH_NORM_EPSILON = 1e-3
 _PIXEL_CENTRE, _PIXEL_SCALE = 127, 128.0
 _FEWEST_PIXELS, _MOST_PIXELS = 32, 1024
 _N_FEATURES = 1280
+Narrow = Literal["float16", "int8"]
+NARROW: tuple[Narrow, ...] = get_args(Narrow)
+"""Precisions besides float32."""
 Convolution = tuple[FloatArray, FloatArray]
 """A kernel and a bias."""
 STATISTICS_FOLDER = Path(__file__).parents[1] / "int8"
@@ -113,11 +117,11 @@ def lite_network(name: str) -> LiteNetwork:
 
 
 class FloatLayers:
-    """The layers of a network in float32; values are names in the graph."""
+    """The layers of a network in the graph's own numbers; values are names in the graph."""
 
     def __init__(self, graph: ConvolutionGraph) -> None:
         self._graph = graph
-        self._zero, self._six = graph.constant(np.float32(0)), graph.constant(np.float32(6))
+        self._zero, self._six = graph.constant(graph.number(0)), graph.constant(graph.number(6))
 
     def pixels(self, side: int) -> Any:
         """Add the input, with colours centred."""
@@ -139,6 +143,14 @@ class FloatLayers:
     def features(self, values: Any) -> None:
         """Give out the mean of each channel."""
         self._graph.pooled_features(values, _N_FEATURES)
+
+
+class _HalfLayers(FloatLayers):
+    """Layers whose weights are rounded to float16, in a graph that computes with whichever numbers suit its device."""
+
+    def convolution(self, name: str, values: Any, weights: Convolution, **how: Any) -> Any:
+        kernel, bias = (part.astype(np.float16) for part in weights)
+        return super().convolution(name, values, (kernel, bias), **how)
 
 
 class _Int8Layers:
@@ -253,7 +265,8 @@ class EfficientNetLite(ConvolutionalEncoder):
         discrepancy", NeurIPS 2019), at a cost that grows with the area.
     precision:
         None for float32; ``int8`` computes in eight-bit integers: about twice as fast where the processor has
-        instructions for them, with features of its own, which must not be mixed with others.
+        instructions for them. ``float16`` has weights of half the length; a graphics card computes with such numbers,
+        too, and the processor in float32. Both have features of their own, which must not be mixed with others.
     batch_size, n_threads:
         Pictures encoded at once, and threads (all cores); neither changes the features.
 
@@ -275,7 +288,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         crop: Literal["whole", "centre"] = "whole",
         mirror: bool = False,
         pixels: int | None = None,
-        precision: Literal["int8"] | None = None,
+        precision: Narrow | None = None,
         batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
@@ -298,7 +311,7 @@ class EfficientNetLite(ConvolutionalEncoder):
     def weights_digest(self) -> str:
         """The digest of the weight file, and of what training on captions and rounding to eight bits changed."""
         digest = self._known.digest
-        return digest if self.precision is None else f"{digest} {digest_of_files((self._known.statistics_file,))}"
+        return f"{digest} {digest_of_files((self._known.statistics_file,))}" if self.precision == "int8" else digest
 
     @property
     def network_name(self) -> str:
@@ -310,7 +323,12 @@ class EfficientNetLite(ConvolutionalEncoder):
     @property
     def graph_type(self) -> type[ConvolutionGraph]:
         """What :meth:`write_network` takes."""
-        return ConvolutionGraph if self.precision is None else QuantisedGraph
+        return QuantisedGraph if self.precision == "int8" else ConvolutionGraph
+
+    @property
+    def uncut_graph_type(self) -> type[UncutGraph]:
+        """What :meth:`write_network` takes for a graphics card."""
+        return HalfUncutGraph if self.precision == "float16" else UncutGraph
 
     @property
     def _known(self) -> LiteNetwork:
@@ -326,8 +344,9 @@ class EfficientNetLite(ConvolutionalEncoder):
                 f"pixels must lie between {_FEWEST_PIXELS} and {_MOST_PIXELS}, or be None for the network's own "
                 f"{lite_network(self.network).side}; got {self.pixels}"
             )
-        if self.precision not in (None, "int8"):
-            raise InvalidInputError(f"precision must be 'int8', or None for float32, got {self.precision!r}")
+        if self.precision not in (None, *NARROW):
+            names = " or ".join(map(repr, NARROW))
+            raise InvalidInputError(f"precision must be {names}, or None for float32, got {self.precision!r}")
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""
@@ -335,7 +354,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         if isinstance(graph, QuantisedGraph):
             layers = _Int8Layers(graph, Weights((self._known.statistics_file,)))
         else:
-            layers = FloatLayers(graph)
+            layers = (_HalfLayers if self.precision == "float16" else FloatLayers)(graph)
         LiteWriter(layers, self._known).write()
 
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:

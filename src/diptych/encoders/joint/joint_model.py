@@ -21,10 +21,10 @@ from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFo
 from diptych.encoders.joint.preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
 from diptych.encoders.networks.model_files import read_model_json
-from diptych.encoders.networks.onnx_network import batch_for_card
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
 from diptych.encoders.networks.tokenizer import batches_of_like_length
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.graphics_card import batch_for_card
 
 _WHAT_TO_HAVE = (
     "a joint model is config.json, model.safetensors, tokenizer.json and preprocessor_config.json (CLIP or SigLIP), or "

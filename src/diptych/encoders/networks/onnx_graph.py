@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -18,15 +18,18 @@ RUNTIME_OPERATORS = "com.microsoft"
 WEIGHT_ALIGNMENT = 4096
 """Offsets of weights are multiples of it: at the boundaries of pages the runtime maps instead of copying them."""
 _OPSET, _IR_VERSION = 20, 10
-_KEPT_TYPES = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
 
 class GraphBuilder:
     """Writes a network operation by operation; every method returns the name of the value it adds.
 
     Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
-    memory of its largest matrix. Subclasses add the layers of a family of networks.
+    memory of its largest matrix. Subclasses add the layers of a family of networks; ``number`` is what these compute
+    with, and ``kept_types`` are the types of weights that stay as they are.
     """
+
+    number: type[np.floating[Any]] = np.float32
+    kept_types: ClassVar[dict[str, str]] = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -74,9 +77,9 @@ class GraphBuilder:
         return name
 
     def weight(self, values: AnyArray) -> str:
-        """Add a weight, kept in the file beside the graph: integers as they are, everything else as float32."""
+        """Add a weight, kept in the file beside the graph: mostly integers as they are, everything else as float32."""
         name = self._new_name("weight")
-        kept = np.ascontiguousarray(values, dtype=_KEPT_TYPES.get(values.dtype.name, "<f4"))
+        kept = np.ascontiguousarray(values, dtype=self.kept_types.get(values.dtype.name, "<f4"))
         content = kept.tobytes()
         self._file.write(b"\0" * (-self._file.tell() % WEIGHT_ALIGNMENT))
         tensor = self._onnx.TensorProto(

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -26,68 +25,8 @@ from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHT_ALIGNMENT, WEIGHTS_FILE, GraphBuilder
-from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, ModelFileError, NoMemoryError
-from diptych.graphics_card import chosen_device, has_nvidia_card
-
-_PROCESSOR, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-_CUDA_OPTIONS = {
-    # Products are rounded to ten bits by default, and points must be those of the processor.
-    "use_tf32": "0",
-    # By default every batch of another size is timed with every algorithm, which takes longer than the batch.
-    "cudnn_conv_algo_search": "HEURISTIC",
-}
-_CARD_BATCH = 64
-_INSTALL = "pip install 'onnxruntime-gpu[cuda,cudnn]' in place of onnxruntime"
-# A network of one node, |x|, as a file of ONNX holds it.
-_SMALLEST_NETWORK = (
-    b'\x08\x08:2\n\x0b\n\x01x\x12\x01y"\x03Abs\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01'
-    b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01B\x02\x10\r"
-)
-
-
-def execution_providers() -> list[Any]:
-    """Return the providers of ONNX Runtime for the chosen device; one that is not there is an error with the fix."""
-    chosen = chosen_device()
-    if chosen == "cpu" or not _cuda_runs():
-        if chosen == "cuda":
-            raise InvalidInputError(f"ONNX Runtime cannot use CUDA here; {_INSTALL}, or leave out --device cuda")
-        return [_PROCESSOR]
-    return [(_CUDA, _CUDA_OPTIONS), _PROCESSOR]
-
-
-@lru_cache(maxsize=1)
-def _cuda_runs() -> bool:
-    """Say whether a network runs with CUDA: its provider may be there without the libraries that it needs."""
-    if not has_nvidia_card() or find_spec("onnxruntime") is None:
-        return False
-    import onnxruntime
-
-    if _CUDA not in onnxruntime.get_available_providers():
-        return False
-    # The libraries that pip installs, or PyTorch has brought, are not on the system's search path.
-    onnxruntime.preload_dlls()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(_SMALLEST_NETWORK, options, providers=[(_CUDA, _CUDA_OPTIONS), _PROCESSOR])
-    return _CUDA in session.get_providers()
-
-
-def uses_card() -> bool:
-    """Say whether networks run on a graphics card."""
-    return execution_providers() != [_PROCESSOR]
-
-
-def batch_for_card(batch_size: int) -> int:
-    """Return how many pictures a network takes at once: on a card, which is idle between small batches, more."""
-    return max(batch_size, _CARD_BATCH) if uses_card() else batch_size
-
-
-def idle_card_note() -> str | None:
-    """Return a sentence where there is an NVIDIA card that nothing uses for want of a package."""
-    if chosen_device() == "cpu" or not has_nvidia_card() or uses_card():
-        return None
-    return f"an NVIDIA card is here, but ONNX Runtime cannot use it; {_INSTALL}"
-
+from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
+from diptych.graphics_card import PROCESSOR, execution_providers, uses_card
 
 Builder = TypeVar("Builder", bound=GraphBuilder)
 
@@ -105,14 +44,16 @@ class Network:
     """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it.
 
     As many runs as there are processors go on at once, and others wait: more would take no less time together, and the
-    runtime keeps the memory of as many as ever ran at once.
+    runtime keeps the memory of as many as ever ran at once. On an accelerator, which ``device`` names, one does.
 
     ``kept`` are the arrays that were kept with the network, read from the disk as they are needed.
     """
 
     kept: Mapping[str, AnyArray] = MappingProxyType({})
 
-    def __init__(self, file: Path, n_threads: int | None = None, *, is_prepared: bool = False) -> None:
+    def __init__(
+        self, file: Path, n_threads: int | None = None, *, is_prepared: bool = False, device: str | None = None
+    ) -> None:
         onnxruntime = _runtime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
@@ -122,12 +63,15 @@ class Network:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # Errors are raised, and need not be printed as well.
         options.log_severity_level = 4
-        self._turns = threading.BoundedSemaphore(available_processors())
+        if device is not None:
+            # DirectML asks for both.
+            options.enable_mem_pattern = False
+        self._turns = threading.BoundedSemaphore(available_processors() if device is None else 1)
         weights = file.with_name(_PREPARED_WEIGHTS if is_prepared else WEIGHTS_FILE)
         try:
             self._mapped = MappedSession(
                 weights,
-                lambda: onnxruntime.InferenceSession(str(file), options, providers=execution_providers()),
+                lambda: onnxruntime.InferenceSession(str(file), options, providers=execution_providers(device)),
             )
         except DiptychError:
             raise
@@ -145,6 +89,7 @@ class Network:
         n_threads: int | None = None,
         *,
         former_names: Sequence[str] = (),
+        device: str | None = None,
     ) -> Network:
         """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
 
@@ -159,10 +104,10 @@ class Network:
             with builder(folder) as graph:
                 describe(graph)
 
-        processor = "" if uses_card() else processor_kind()
+        processor = "" if uses_card() or device is not None else processor_kind()
         target = cache_folder() / "networks" / _key(_FORMAT, name, processor)
         if _is_whole(target):
-            return cls._opened(target, n_threads)
+            return cls._opened(target, n_threads, device)
         try:
             shutil.rmtree(target, ignore_errors=True)
             _write_network(target, write, prepares=bool(processor))
@@ -170,15 +115,16 @@ class Network:
             warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 write(Path(folder))
-                return cls._opened(Path(folder), n_threads)
+                return cls._opened(Path(folder), n_threads, device)
         _remove_former(target, name, former_names, processor)
-        return cls._opened(target, n_threads)
+        return cls._opened(target, n_threads, device)
 
     @classmethod
-    def _opened(cls, folder: Path, n_threads: int | None) -> Network:
+    def _opened(cls, folder: Path, n_threads: int | None, device: str | None) -> Network:
         prepared = folder / _PREPARED_FILE
         is_prepared = prepared.is_file()
-        network = cls(prepared if is_prepared else folder / NETWORK_FILE, n_threads, is_prepared=is_prepared)
+        file = prepared if is_prepared else folder / NETWORK_FILE
+        network = cls(file, n_threads, is_prepared=is_prepared, device=device)
         network.kept = {file.stem: np.load(file, mmap_mode="r") for file in _kept_files(folder)}
         return network
 
@@ -298,7 +244,7 @@ def _prepare(folder: Path) -> None:
     options.add_session_config_entry("session.optimized_model_external_initializers_file_name", _PREPARED_WEIGHTS)
     options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
     try:
-        onnxruntime.InferenceSession(str(folder / NETWORK_FILE), options, providers=[_PROCESSOR])
+        onnxruntime.InferenceSession(str(folder / NETWORK_FILE), options, providers=[PROCESSOR])
     except Exception:
         # As above, of no common type; the network as it was written does the same.
         (folder / _PREPARED_FILE).unlink(missing_ok=True)
