@@ -31,6 +31,8 @@ from diptych.retriever.retriever import Retriever
 _ROUNDS = 4
 # What keeps a card busy.
 _CARD_PICTURES = 256
+# Whoever reads a photo also hashes it, makes a thumbnail, and looks for what it says of itself.
+_LEAST_WAITING = 1.5
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ def is_worth(encoder: Encoder, precision: Narrow) -> bool:
     trials = [precision_trial(network, precision) for network in networks]
     if not trials or not all(trial.passes(precision) for trial in trials):
         return False
-    return not uses_card() or 1 / sum(1 / trial.plain_pace for trial in trials) < _reading_pace(networks[0])
+    if not uses_card():
+        return True
+    return _LEAST_WAITING / sum(1 / trial.plain_pace for trial in trials) < _reading_pace(networks[0])
 
 
 def _reading_pace(encoder: EfficientNetLite) -> float:
@@ -173,7 +177,7 @@ def any_precision(retriever: Retriever) -> dict[str, Retriever]:
 
 
 # A trial takes a few seconds, and so do this many pictures.
-_WORTH_A_TRIAL = 500
+_WORTH_A_TRIAL, _WORTH_A_CARD_TRIAL = 500, 20_000
 
 
 def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: str | None = None) -> Retriever:
@@ -193,9 +197,10 @@ def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: 
         return narrow
     if stored is not None and (kept := any_precision(retriever).get(stored)) is not None:
         return kept
-    candidate: Narrow = "float16" if uses_card() else "int8"
+    candidate: Narrow
+    candidate, fewest = ("float16", _WORTH_A_CARD_TRIAL) if uses_card() else ("int8", _WORTH_A_TRIAL)
     # Accelerators compute in float32, or in what comes near enough to it.
-    if n_pictures < _WORTH_A_TRIAL or _accelerator(retriever.image_encoder_) is not None:
+    if n_pictures < fewest or _accelerator(retriever.image_encoder_) is not None:
         return retriever
     return narrow_retriever(retriever, candidate) if is_worth(retriever.image_encoder_, candidate) else retriever
 
