@@ -55,8 +55,8 @@ types: $(VENV)/.ready-test ## mypy, strict
 	$(call heading,types)
 	@$(BIN)/mypy
 
-# One more than the two cores that the tests are made for: a fifth of the time a worker waits for a server or a browser.
-WORKERS ?= 3
+# Two more than the cores that the tests are made for: a worker often waits for a server, a browser or a storage.
+WORKERS ?= 4
 unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, code blocks of the pages
 	$(call heading,tests and examples)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 40 --durations-min 2 --doctest-modules tests src/diptych
