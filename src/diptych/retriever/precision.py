@@ -25,12 +25,12 @@ from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.onnx_network import runtime_version
 from diptych.errors import InvalidInputError, counted
 from diptych.estimators import clone
-from diptych.graphics_card import ACCELERATORS, card_name, idle_card_note, uses_card
+from diptych.graphics_card import ACCELERATORS, accelerators, card_name, chosen_device, idle_card_note, uses_card
 from diptych.retriever.retriever import Retriever
 
 _ROUNDS = 4
-# What keeps a card busy.
-_CARD_PICTURES = 256
+# What keeps a card busy, and another accelerator.
+_MANY, _ACCELERATED = 256, 32
 # Whoever reads a photo also hashes it, makes a thumbnail, and looks for what it says of itself.
 _LEAST_WAITING = 1.5
 
@@ -126,7 +126,9 @@ def _read_trials(file: Path) -> dict[str, PrecisionTrial]:
 
 def _try(plain: EfficientNetLite, narrow: EfficientNetLite) -> PrecisionTrial:
     squares = [plain.prepare(file) for file in TRIAL_PHOTOGRAPHS]
-    runs = [_on_card(encoder, squares) if uses_card() else _on_a_core(encoder, squares) for encoder in (plain, narrow)]
+    runs = [
+        _many_at_once(encoder, squares) if uses_card() else _on_a_core(encoder, squares) for encoder in (plain, narrow)
+    ]
     # In turns, and the best of each: a machine that is busy for a moment slows down one of them.
     rounds = [[_timed(run) for run in runs] for _ in range(_ROUNDS)]
     seconds = [min(each[place][0] for each in rounds) for place in range(len(runs))]
@@ -140,9 +142,14 @@ def _on_a_core(encoder: EfficientNetLite, squares: Sequence[AnyArray]) -> Callab
     return lambda: np.concatenate([network.run("features", {"pixels": square[None]}) for square in squares])
 
 
-def _on_card(encoder: EfficientNetLite, squares: Sequence[AnyArray]) -> Callable[[], FloatArray]:
-    many = [squares[place % len(squares)] for place in range(_CARD_PICTURES)]
+def _many_at_once(encoder: EfficientNetLite, squares: Sequence[AnyArray]) -> Callable[[], FloatArray]:
+    many = [squares[place % len(squares)] for place in range(_MANY if uses_card() else _ACCELERATED)]
     return lambda: encoder.encode_prepared(many)
+
+
+def _seconds_of_many(encoder: EfficientNetLite) -> float:
+    run = _many_at_once(encoder, [encoder.prepare(file) for file in TRIAL_PHOTOGRAPHS])
+    return min(_timed(run)[0] for _ in range(_ROUNDS))
 
 
 def _timed(run: Callable[[], FloatArray]) -> tuple[float, FloatArray]:
@@ -199,10 +206,22 @@ def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: 
         return kept
     candidate: Narrow
     candidate, fewest = ("float16", _WORTH_A_CARD_TRIAL) if uses_card() else ("int8", _WORTH_A_TRIAL)
-    # Accelerators compute in float32, or in what comes near enough to it.
-    if n_pictures < fewest or _accelerator(retriever.image_encoder_) is not None:
+    if n_pictures < fewest or _is_outrun(retriever.image_encoder_) or not is_worth(retriever.image_encoder_, candidate):
         return retriever
-    return narrow_retriever(retriever, candidate) if is_worth(retriever.image_encoder_, candidate) else retriever
+    return narrow_retriever(retriever, candidate)
+
+
+def _is_outrun(encoder: Encoder) -> bool:
+    """Say whether an accelerator, which has no eight bits, is faster than the processor in these, or was chosen."""
+    networks = [source for source in encoder.sources if isinstance(source, EfficientNetLite)]
+    if uses_card() or not networks or not accelerators():
+        return False
+    for network in (each for each in networks if each.lacks_plan):
+        network.measure_plan()
+    if chosen_device() in ACCELERATORS or _accelerator(encoder) is None:
+        return _accelerator(encoder) is not None
+    rounded = [clone(network).set_params(precision="int8") for network in networks]
+    return sum(map(_seconds_of_many, networks)) < sum(map(_seconds_of_many, rounded))
 
 
 def _accelerator(encoder: Encoder) -> str | None:

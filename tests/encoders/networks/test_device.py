@@ -23,6 +23,7 @@ from diptych.graphics_card import (
     idle_card_note,
     uses_card,
 )
+from diptych.retriever import Retriever, precision
 
 
 def test_the_processor_is_always_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,3 +122,23 @@ def test_an_accelerator_is_taken_by_itself_where_it_is_faster(
     monkeypatch.delitem(ACCELERATORS, accelerator)
     assert encoder.accelerator is None
     assert set(DEVICES) > set(accelerators())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+def test_an_accelerator_has_to_outrun_eight_bits(accelerator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "is_worth", lambda *_: True)
+    monkeypatch.setattr(encoding_plan, "_seconds", lambda run, plan, _: 0.5 if plan.accelerator is not None else 1.0)
+    encoder = EfficientNetLite(network="lite0", pixels=96)
+    retriever = Retriever(image_encoder=encoder)
+    retriever.image_encoder_ = encoder
+    for device, seconds, expected in (
+        ("auto", {None: 1.0, "int8": 2.0}, "float32"),
+        ("auto", {None: 2.0, "int8": 1.0}, "int8"),
+        # Whoever names it has chosen.
+        (accelerator, {None: 2.0, "int8": 1.0}, "float32"),
+        ("cpu", {None: 1.0, "int8": 2.0}, "int8"),
+    ):
+        monkeypatch.setenv(DEVICE_VARIABLE, device)
+        monkeypatch.setattr(precision, "_seconds_of_many", lambda network, of=seconds: of[network.precision])
+        chosen = precision.in_precision(retriever, "auto", 500)
+        assert precision.precision_of(chosen.image_encoder_) == expected
