@@ -23,8 +23,8 @@ import numpy as np
 
 from diptych import Space
 from diptych.arrays import unit_rows
+from diptych.devices import DEVICE_VARIABLE, card_for
 from diptych.encoders import EfficientNetLite
-from diptych.graphics_card import DEVICE_VARIABLE, card_for
 from diptych.metrics import AP, RecallAtK, SameLabel, evaluate
 from diptych.models import CCA, CVH, DCH, PLS, ContrastiveProjection, CrossModalModel, SCMSeq
 from index_folder import HERE, LARGE_BAR, Indexing, decode, enlarged, linked, measured

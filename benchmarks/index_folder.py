@@ -75,7 +75,7 @@ class Indexing:
         self._command = [sys.executable, "-P", "-m", "diptych", "index", "--quiet", *options]
         # Packages that the surroundings name come after the checkout.
         paths = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
-        self._environment = {**os.environ, "XDG_CACHE_HOME": str(self._cache), "PYTHONPATH": paths}
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self._cache), "PYTHONPATH": paths}
 
     def first(self, photos: Path) -> Run:
         """Index into an empty collection; networks that were written down before are there already."""
@@ -86,7 +86,7 @@ class Indexing:
     def again(self, photos: Path) -> Run:
         """Bring the collection up to date."""
         command = [*self._command, str(photos), "--collection", str(self._collection)]
-        return measured(lambda: subprocess.run(command, check=True, env=self._environment))
+        return measured(lambda: subprocess.run(command, check=True, env=self.environment))
 
 
 def linked(paths: list[Path], target: Path) -> Path:

@@ -31,8 +31,8 @@ BATCH, REPEATS, LEAST_COSINE = 16, 3, 0.999
 Encode = Callable[[list[Any]], np.ndarray]
 
 
-def clip_folder(folder: Path) -> tuple[Encode, Encode]:
-    """Write CLIP at random, and return how Transformers encodes pictures and texts with it."""
+def clip_folder(folder: Path, side: int = 224) -> tuple[Encode, Encode]:
+    """Write CLIP ViT-B/32 at random, and return how Transformers encodes pictures and texts with it."""
     import torch
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPTokenizer
 
@@ -42,7 +42,8 @@ def clip_folder(folder: Path) -> tuple[Encode, Encode]:
     vocabulary = {piece: number for number, piece in enumerate([*letters, *(f"{one}</w>" for one in letters), *marks])}
     tokenizer = CLIPTokenizer(vocab=vocabulary, merges=[])
     text = {"vocab_size": len(vocabulary), "bos_token_id": vocabulary[marks[0]], "eos_token_id": vocabulary[marks[1]]}
-    model, processor = CLIPModel(CLIPConfig(text_config=text)).eval(), CLIPImageProcessor()
+    model = CLIPModel(CLIPConfig(text_config=text, vision_config={"image_size": side})).eval()
+    processor = CLIPImageProcessor(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
     for part in (model, processor, tokenizer):
         part.save_pretrained(folder)
 

@@ -33,6 +33,7 @@ QUICK = (
     "rerank_speed",
     "joint_speed",
     "indexing_speed",
+    "rclip_speed",
     "photo_facts",
     "formats",
     "click_log_speed",

@@ -38,7 +38,7 @@ SECTIONS = {
     "Fitting": ("cca_speed", "correlation_speed", "pairwise_speed", "fit_speed", "click_learning_speed"),
     "Measures": ("map_speed", "measures_speed"),
     "Search": ("search_speed", "rerank_speed", "hamming_speed"),
-    "Pictures and texts": ("encoding_speed", "joint_speed", "indexing_speed", "photo_facts", "formats"),
+    "Pictures and texts": ("encoding_speed", "joint_speed", "indexing_speed", "rclip_speed", "photo_facts", "formats"),
     "Service": ("click_log_speed", "page_speed"),
 }
 Rows = list[dict[str, Any]]

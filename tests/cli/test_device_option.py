@@ -8,7 +8,7 @@ import re
 import pytest
 
 from diptych.cli.options import Device
-from diptych.graphics_card import DEVICE_VARIABLE, DEVICES, chosen_device
+from diptych.devices import DEVICE_VARIABLE, DEVICES, chosen_device
 from tests.cli.command_line import Run, World
 
 COMMANDS = (

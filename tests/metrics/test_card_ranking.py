@@ -7,8 +7,8 @@ import pytest
 import scipy
 
 from diptych import Space
+from diptych.devices import Card
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import Card
 from diptych.metrics import AP, NDCG, GradedRelevance, RecallAtK, SameLabel, evaluate
 from diptych.metrics import evaluation as evaluation_module
 

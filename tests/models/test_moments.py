@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from diptych.devices import Card
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.graphics_card import Card
 from diptych.models import CCA, CFA, GMLDA, LCFS, MomentModel, Moments, SCMOrth, model_classes
 from diptych.models.labels import Targets
 from diptych.models.moments import moments

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks
+from diptych.devices import card_for
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import card_for
 from diptych.metrics.hamming import HammingRanking
 from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Curve, CurvePoints, Measure, RankedGroups, Ties, break_ties, check_ties

@@ -114,9 +114,14 @@ class AP(Measure):
 
 def _precision_sums(groups: RankedGroups, inside: IntArray) -> FloatArray:
     """Return the expected sum of δᵢP(i) over the first ``inside`` positions of each group."""
-    following = (groups.hits - 1) / np.maximum(groups.size - 1, 1)
-    sums = _linear_over_rank(groups.relevant_before, groups.before, inside, following)
-    return cast(FloatArray, sums * (groups.hits / groups.size))
+    # Most groups are one relevant item, of which the formula leaves this.
+    sums = (groups.relevant_before + 1) * (inside / (groups.before + 1.0))
+    several = np.flatnonzero(groups.size > 1)
+    hits, size = groups.hits[several], groups.size[several]
+    following = (hits - 1) / (size - 1)
+    of_several = groups.relevant_before[several], groups.before[several], inside[several]
+    sums[several] = _linear_over_rank(*of_several, following) * (hits / size)
+    return cast(FloatArray, sums)
 
 
 def _linear_over_rank(relevant_before: IntArray, before: IntArray, count: IntArray, slope: FloatArray) -> FloatArray:

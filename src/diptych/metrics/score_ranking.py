@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.cluster import available_processors
+from diptych.devices import Card, as_array
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import Card, as_array
 from diptych.metrics.measure import RankedGroups
 from diptych.metrics.relevance import Judgement, Relevance
 from diptych.space import Direction, IndexForm, Space

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BLOCK_ROWS, AnyArray, FloatArray, as_matrix, row_blocks
+from diptych.devices import Card, as_array, card_for
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import Card, as_array, card_for
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.linear import column_means, relative_offset

@@ -17,6 +17,7 @@ from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.atomic_files import atomic_write
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
+from diptych.devices import ACCELERATORS, accelerators, card_name, chosen_device, idle_card_note, uses_card
 from diptych.encoders.concatenated import Concatenated
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.efficientnet_lite import NARROW, EfficientNetLite, Narrow
@@ -25,7 +26,6 @@ from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.onnx_network import runtime_version
 from diptych.errors import InvalidInputError, counted
 from diptych.estimators import clone
-from diptych.graphics_card import ACCELERATORS, accelerators, card_name, chosen_device, idle_card_note, uses_card
 from diptych.retriever.retriever import Retriever
 
 _ROUNDS = 4

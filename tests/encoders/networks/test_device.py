@@ -7,12 +7,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from diptych import graphics_card
-from diptych.encoders import EfficientNetLite
-from diptych.encoders.image import encoding_plan
-from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS, EncodingPlan
-from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.graphics_card import (
+from diptych import devices
+from diptych.devices import (
     _SMALLEST_NETWORK,
     ACCELERATORS,
     DEVICE_VARIABLE,
@@ -23,6 +19,10 @@ from diptych.graphics_card import (
     idle_card_note,
     uses_card,
 )
+from diptych.encoders import EfficientNetLite
+from diptych.encoders.image import encoding_plan
+from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS, EncodingPlan
+from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.retriever import Retriever, precision
 
 
@@ -72,9 +72,9 @@ def accelerator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
     """The processor's own provider, run as an accelerator is: in large batches, from networks that nobody prepared."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setitem(ACCELERATORS, "openvino", Accelerator("A stand-in", "CPUExecutionProvider", {}, "nothing"))
-    graphics_card._runs.cache_clear()
+    devices._runs.cache_clear()
     yield "openvino"
-    graphics_card._runs.cache_clear()
+    devices._runs.cache_clear()
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from diptych.devices import Card
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import Card
 from diptych.models import CCA, ContrastiveProjection
 from diptych.models.ranking import contrastive_projection
 from diptych.models.ranking.contrastive_projection import _loss_and_gradients, _same_rows

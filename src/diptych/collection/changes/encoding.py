@@ -22,8 +22,8 @@ from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
+from diptych.devices import free_card_bytes, uses_card
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import free_card_bytes, uses_card
 
 if TYPE_CHECKING:
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
+from diptych.devices import ACCELERATORS, accelerators, batch_for_card, chosen_device, uses_card
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.card_squares import StackedPictures, UncutGraph, resizing
 from diptych.encoders.image.encoding_plan import (
@@ -29,7 +30,6 @@ from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
-from diptych.graphics_card import ACCELERATORS, accelerators, batch_for_card, chosen_device, uses_card
 
 if TYPE_CHECKING:
     from diptych.encoders.image.picture_decoding import Picture

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.data.folders import cache_folder
+from diptych.devices import batch_for_card
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_image
@@ -24,7 +25,6 @@ from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
 from diptych.encoders.networks.tokenizer import batches_of_like_length
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.graphics_card import batch_for_card
 
 _WHAT_TO_HAVE = (
     "a joint model is config.json, model.safetensors, tokenizer.json and preprocessor_config.json (CLIP or SigLIP), or "

@@ -23,10 +23,10 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
+from diptych.devices import PROCESSOR, execution_providers, uses_card
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHT_ALIGNMENT, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
-from diptych.graphics_card import PROCESSOR, execution_providers, uses_card
 
 Builder = TypeVar("Builder", bound=GraphBuilder)
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
+from diptych.devices import Card, as_array, card_for
 from diptych.estimators import FORMERLY_SEED
-from diptych.graphics_card import Card, as_array, card_for
 from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets, picture_numbers

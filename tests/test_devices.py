@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from diptych import graphics_card
+from diptych import devices
+from diptych.devices import DEVICE_VARIABLE, Card, as_array, card_for
 from diptych.errors import UnknownNameError
-from diptych.graphics_card import DEVICE_VARIABLE, Card, as_array, card_for
 
 CARD = Card(torch, "cpu")
 
@@ -16,8 +16,8 @@ CARD = Card(torch, "cpu")
 @pytest.fixture
 def a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be a card."""
-    monkeypatch.setattr(graphics_card, "has_nvidia_card", lambda: True)
-    monkeypatch.setattr(graphics_card, "_torch_card", lambda: CARD)
+    monkeypatch.setattr(devices, "has_nvidia_card", lambda: True)
+    monkeypatch.setattr(devices, "_torch_card", lambda: CARD)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_device_and_the_size_of_the_work_decide(a_card, monkeypatch, device,
 
 
 def test_without_a_card_all_work_is_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphics_card, "has_nvidia_card", lambda: False)
+    monkeypatch.setattr(devices, "has_nvidia_card", lambda: False)
     for device in ("auto", "cpu", "cuda"):
         monkeypatch.setenv(DEVICE_VARIABLE, device)
         assert card_for(1e15) is None
@@ -53,5 +53,5 @@ def test_without_nvidias_library_nobody_knows_of_free_memory(monkeypatch: pytest
     def missing(name: str) -> None:
         raise OSError(f"{name}: cannot open shared object file")
 
-    monkeypatch.setattr(graphics_card.ctypes, "CDLL", missing)
-    assert graphics_card.free_card_bytes() == 0
+    monkeypatch.setattr(devices.ctypes, "CDLL", missing)
+    assert devices.free_card_bytes() == 0
