@@ -21,7 +21,7 @@ from diptych.devices import ACCELERATORS, accelerators, card_name, chosen_device
 from diptych.encoders.concatenated import Concatenated
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.efficientnet_lite import NARROW, EfficientNetLite, Narrow
-from diptych.encoders.image.encoding_plan import TRIAL_PHOTOGRAPHS
+from diptych.encoders.image.encoding_plan import ACCELERATED_PICTURES, LEAST_COSINE, TRIAL_PHOTOGRAPHS
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.onnx_network import runtime_version
 from diptych.errors import InvalidInputError, counted
@@ -29,8 +29,8 @@ from diptych.estimators import clone
 from diptych.retriever.retriever import Retriever
 
 _ROUNDS = 4
-# What keeps a card busy, and another accelerator.
-_MANY, _ACCELERATED = 256, 32
+# What keeps a card busy.
+_CARD_PICTURES = 256
 # Whoever reads a photo also hashes it, makes a thumbnail, and looks for what it says of itself.
 _LEAST_WAITING = 1.5
 
@@ -51,7 +51,7 @@ class PrecisionTrial:
 
         Processors without instructions for bytes may cut off sums of products, which shows in the cosine.
         """
-        fewest_times_faster, least_cosine = {"int8": (1.3, 0.98), "float16": (1.1, 0.9995)}[precision]
+        fewest_times_faster, least_cosine = {"int8": (1.3, 0.98), "float16": (1.1, LEAST_COSINE)}[precision]
         return self.times_faster >= fewest_times_faster and self.cosine >= least_cosine
 
 
@@ -143,7 +143,7 @@ def _on_a_core(encoder: EfficientNetLite, squares: Sequence[AnyArray]) -> Callab
 
 
 def _many_at_once(encoder: EfficientNetLite, squares: Sequence[AnyArray]) -> Callable[[], FloatArray]:
-    many = [squares[place % len(squares)] for place in range(_MANY if uses_card() else _ACCELERATED)]
+    many = [squares[place % len(squares)] for place in range(_CARD_PICTURES if uses_card() else ACCELERATED_PICTURES)]
     return lambda: encoder.encode_prepared(many)
 
 

@@ -22,9 +22,10 @@ from diptych.errors import ModelFileError, NoMemoryError
 
 # A machine that does something else for a moment makes one plan look better than another.
 _LEAST_GAIN = 1.1
-# How near to the processor's the features of an accelerator have to come.
-_LEAST_COSINE = 0.9995
-_ACCELERATED = 32
+LEAST_COSINE = 0.9995
+"""How near features have to come to those of the processor in float32 to count as the same."""
+ACCELERATED_PICTURES = 32
+"""Pictures that an accelerator takes at once."""
 _ROUNDS = 2
 _FEW, _MANY = 4, 8
 
@@ -50,7 +51,7 @@ class EncodingPlan:
     @classmethod
     def accelerated(cls, accelerator: str, n_threads: int) -> EncodingPlan:
         """Return what is done on an accelerator, which takes many pictures at once, and one batch after another."""
-        return cls(1, n_threads, _ACCELERATED, accelerator)
+        return cls(1, n_threads, ACCELERATED_PICTURES, accelerator)
 
     @classmethod
     def usual(cls, n_threads: int, n_pictures: int) -> EncodingPlan:
@@ -131,7 +132,7 @@ def _makes_the_same(run: PlannedRun, plan: EncodingPlan, pictures: Sequence[AnyA
 
 def is_near(features: FloatArray, others: FloatArray) -> bool:
     """Say whether two devices have made what counts as the same features."""
-    return bool((unit_rows(features) * unit_rows(others)).sum(axis=1).min() >= _LEAST_COSINE)
+    return bool((unit_rows(features) * unit_rows(others)).sum(axis=1).min() >= LEAST_COSINE)
 
 
 def _seconds(run: PlannedRun, plan: EncodingPlan, pictures: Sequence[AnyArray]) -> float:
