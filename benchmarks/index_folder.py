@@ -76,6 +76,8 @@ class Indexing:
         # Packages that the surroundings name come after the checkout.
         paths = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(self._cache), "PYTHONPATH": paths}
+        # An installed program is compiled.
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def first(self, photos: Path) -> Run:
         """Index into an empty collection; networks that were written down before are there already."""

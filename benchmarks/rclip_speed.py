@@ -2,8 +2,8 @@
 
     python benchmarks/rclip_speed.py [--quick] [--rclip PROGRAM]
 
-rclip fetches its network, CLIP ViT-B/32 of 256 pixels, from a hub. Here it finds one of that architecture with random
-weights in its place, the very network that Diptych runs: so what differs is reading, preparing, storing and searching.
+rclip fetches its networks, CLIP ViT-B/32 of 256 pixels, from a hub. Here it finds in their place what PyTorch exports
+of that architecture with random weights, the weights that Diptych reads from their folder.
 The photos are Flickr8k's; both programs use all cores, and times are by the clock. Points of both are compared; rclip
 rounds a crop and a resize otherwise. Without Transformers, or without rclip on the search path or named, there is
 nothing to compare.
@@ -19,16 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from diptych.collection import Collection
 from diptych.data import load_dataset
-from diptych.encoders import JointImageEncoder
-from diptych.encoders.networks import onnx_network
-from diptych.encoders.networks.onnx_graph import NETWORK_FILE, GraphBuilder
 from index_folder import HERE, Indexing, linked, measured
 from joint_speed import clip_folder
 from speed_report import SpeedReport, installed, speed_parser
@@ -39,15 +36,14 @@ QUERY = "a dog"
 
 
 class Rclip:
-    """The program with files of its own: the network of a folder of CLIP, and a text side that says nothing."""
+    """The program with files of its own: the networks of a folder of CLIP."""
 
     def __init__(self, program: str, clip: Path, room: Path) -> None:
         self._program, self._data = program, room / "rclip"
         model = self._data / MODEL
         for folder in (model, (self._data / VOCABULARY).parent):
             folder.mkdir(parents=True)
-        _write_image_side(clip, model / "visual.onnx", room)
-        _write_text_side(model / "textual.onnx", room)
+        _export(clip, model)
         # The first line is a title.
         (self._data / VOCABULARY).write_bytes(gzip.compress(b"#version\nd o\n"))
 
@@ -68,26 +64,28 @@ class Rclip:
         return {Path(path).name: np.frombuffer(vector, dtype=np.float32) for path, vector in rows}
 
 
-def _write_image_side(clip: Path, target: Path, room: Path) -> None:
-    """Write the network that Diptych makes of a folder under the names that rclip asks for."""
-    os.environ["XDG_CACHE_HOME"] = str(room / "plain")
-    # For a processor that nobody names it is not prepared, and is a file like any other.
-    onnx_network.processor_kind = lambda: ""
-    JointImageEncoder(folder=str(clip)).transform([np.zeros((SIDE, SIDE, 3), dtype=np.uint8)])
-    (written,) = (room / "plain").rglob(NETWORK_FILE)
-    model = onnx.load(written)
-    for node in model.graph.node:
-        node.input[:] = ["input" if name == "pixels" else name for name in node.input]
-    model.graph.input[0].name = "input"
-    onnx.save(model, target)
+def _export(clip: Path, folder: Path) -> None:
+    """Write both sides of a folder's network under the names that rclip asks for."""
+    import torch
+    from transformers import CLIPModel
 
+    model = CLIPModel.from_pretrained(clip).eval().requires_grad_(False)
 
-def _write_text_side(target: Path, room: Path) -> None:
-    with GraphBuilder(room) as graph:
-        tokens = graph.cast(graph.input("input", np.int64, ("items", "tokens")), np.float32)
-        mean = graph.node("ReduceMean", tokens, graph.whole_numbers(1), keepdims=1)
-        graph.output("output", graph.affine(mean, np.ones((1, 512), dtype=np.float32)), ("items", 512))
-    onnx.save(onnx.load(room / NETWORK_FILE), target)
+    class Side(torch.nn.Module):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            # The few words that the folder knows stand for rclip's many.
+            words = input % model.config.text_config.vocab_size
+            found = model.get_image_features(input) if input.ndim == 4 else model.get_text_features(words)
+            return getattr(found, "pooler_output", found)
+
+    examples = {"visual": torch.zeros(1, 3, SIDE, SIDE), "textual": torch.zeros((1, 77), dtype=torch.long)}
+    with warnings.catch_warnings():
+        # Of the export, in favour of one that needs further packages.
+        warnings.simplefilter("ignore")
+        for name, example in examples.items():
+            names = {"input_names": ["input"], "output_names": ["output"]}
+            sizes = {"dynamic_axes": {"input": {0: "items"}, "output": {0: "items"}}}
+            torch.onnx.export(Side(), (example,), folder / f"{name}.onnx", dynamo=False, **names, **sizes)
 
 
 class Diptych:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ class SafetensorsFolder(JointFolder):
         """Return the image tower, ready to run."""
         write = _VISION_WRITERS[self.family]
         describe = partial(write, config=self._vision, weights=self._weights, width=self._width)
-        network = Network.written_once(f"{self.family} vision {self.digest}", TransformerGraph, describe, n_threads)
+        network = self._network("vision", describe, n_threads)
         return lambda pixels: network.run("features", {"pixels": pixels})
 
     def open_text_tower(self, n_threads: int | None) -> JointTextTower:
@@ -119,7 +119,7 @@ class SafetensorsFolder(JointFolder):
         describe = partial(write, config=self._text, weights=self._weights, width=self._width)
         length = int(self._text["max_position_embeddings"])
         tokenizer = open_tokenizer(self.path, max_tokens=length)
-        network = Network.written_once(f"{self.family} text {self.digest}", TransformerGraph, describe, n_threads)
+        network = self._network("text", describe, n_threads)
         if self.family == "clip":
             # What follows the end of a text is never looked at, so it may be filled up with anything.
             run = partial(_run_clip_text, network, self._text["eos_token_id"])
@@ -133,6 +133,11 @@ class SafetensorsFolder(JointFolder):
             fill_left=pads_left(self.path),
             clean=self._clean,
         )
+
+    def _network(self, tower: str, describe: Callable[[TransformerGraph], None], n_threads: int | None) -> Network:
+        former = f"{self.family} {tower} {self.digest}"
+        # Before, the last layer worked out tokens that nobody asked for.
+        return Network.written_once(f"{former} 2", TransformerGraph, describe, n_threads, former_names=(former,))
 
     def files(self) -> Iterable[Path]:
         """Return the configuration, the weights and the files around them."""

@@ -215,11 +215,22 @@ SIGLIP_VISION = _SIGLIP | {"image_size": 224, "patch_size": 16}
 
 
 def add_pre_norm_layers(
-    graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, *, causal: bool = False
+    graph: TransformerGraph,
+    config: Mapping[str, Any],
+    weights: Weights,
+    hidden: str,
+    *,
+    causal: bool = False,
+    only: int | None = None,
 ) -> str:
-    """Add all layers, ``encoder.layers.0`` and so on: x + attention(norm(x)), then x + mlp(norm(x))."""
-    for number in range(config["num_hidden_layers"]):
-        hidden = _pre_norm_layer(graph, config, weights.under(f"encoder.layers.{number}."), hidden, causal)
+    """Add all layers, ``encoder.layers.0`` and so on: x + attention(norm(x)), then x + mlp(norm(x)).
+
+    Where of the result ``only`` one token is used, the last layer works out no other, which saves most of its work.
+    """
+    last = config["num_hidden_layers"] - 1
+    for number in range(last + 1):
+        layer = weights.under(f"encoder.layers.{number}.")
+        hidden = _pre_norm_layer(graph, config, layer, hidden, causal, only if number == last else None)
     return hidden
 
 
@@ -240,11 +251,15 @@ def add_picture_input(graph: TransformerGraph, config: Mapping[str, Any]) -> str
 
 
 def _pre_norm_layer(
-    graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, causal: bool
+    graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, causal: bool, only: int | None
 ) -> str:
     epsilon = config["layer_norm_eps"]
     normed = graph.layer_norm(hidden, weights, "layer_norm1", epsilon)
-    query, key, value = (graph.linear(normed, weights, f"self_attn.{part}_proj") for part in "qkv")
+    key, value = (graph.linear(normed, weights, f"self_attn.{part}_proj") for part in "kv")
+    if only is not None:
+        kept = graph.whole_numbers(only)
+        hidden, normed = (graph.node("Gather", tokens, kept, axis=1) for tokens in (hidden, normed))
+    query = graph.linear(normed, weights, "self_attn.q_proj")
     seen = graph.attention(query, key, value, heads=config["num_attention_heads"], causal=causal)
     hidden = graph.node("Add", hidden, graph.linear(seen, weights, "self_attn.out_proj"))
     normed = graph.layer_norm(hidden, weights, "layer_norm2", epsilon)
@@ -263,7 +278,7 @@ def write_clip_vision(graph: TransformerGraph, config: Mapping[str, Any], weight
     placed = graph.node("Add", patches, graph.weight(positions[1:]))
     hidden = graph.node("Concat", graph.repeated(first, patches), placed, axis=1)
     hidden = graph.layer_norm(hidden, tower, "pre_layrnorm", config["layer_norm_eps"])
-    hidden = add_pre_norm_layers(graph, config, tower, hidden)
+    hidden = add_pre_norm_layers(graph, config, tower, hidden, only=0)
     pooled = graph.layer_norm(graph.token(hidden, 0), tower, "post_layernorm", config["layer_norm_eps"])
     graph.output("features", graph.linear(pooled, weights, "visual_projection"), ("items", width))
 
@@ -307,8 +322,8 @@ def write_siglip_text(graph: TransformerGraph, config: Mapping[str, Any], weight
     tokens = graph.input("tokens", np.int64, ("items", config["max_position_embeddings"]))
     words = graph.embedding(tokens, tower, "embeddings.token_embedding")
     places = graph.weight(tower["embeddings.position_embedding.weight"])
-    hidden = add_pre_norm_layers(graph, config, tower, graph.node("Add", words, places))
-    last = graph.layer_norm(graph.token(hidden, -1), tower, "final_layer_norm", config["layer_norm_eps"])
+    hidden = add_pre_norm_layers(graph, config, tower, graph.node("Add", words, places), only=-1)
+    last = graph.layer_norm(graph.token(hidden, 0), tower, "final_layer_norm", config["layer_norm_eps"])
     graph.output("features", graph.linear(last, tower, "head"), ("items", width))
 
 
