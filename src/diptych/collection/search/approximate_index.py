@@ -135,11 +135,13 @@ class ApproximateIndex:
 
     def __init__(self, engine: Any, probes: int, recall: float) -> None:
         self.engine = engine
+        # Asking the engine for its numbers takes a tenth of a search.
+        self._rows, self._lists = int(engine.ntotal), int(engine.nlist)
         self.probes = probes
         self.recall = recall
 
     def __len__(self) -> int:
-        return int(self.engine.ntotal)
+        return self._rows
 
     @property
     def is_packed(self) -> bool:
@@ -196,15 +198,18 @@ class ApproximateIndex:
         """
         found: tuple[FloatArray, IntArray]
         # So many lists that they hold a few times as many rows as are asked for.
-        probes = max(self.probes, -(-_ROWS_PER_ANSWER * k * self.engine.nlist // len(self)))
+        probes = max(self._probes, -(-_ROWS_PER_ANSWER * k * self._lists // self._rows))
+        if allowed is None and probes == self._probes:
+            # Handing parameters over with every search costs a tenth of the search.
+            found = self.engine.search(queries, k)
+            return found
         faiss = search_package("faiss")
         if allowed is None:
-            # Handing parameters over with every search costs a tenth of the search.
-            chosen = None if probes == self.probes else faiss.SearchParametersIVF(nprobe=min(probes, self.engine.nlist))
+            chosen = faiss.SearchParametersIVF(nprobe=min(probes, self._lists))
             found = self.engine.search(queries, k, params=chosen)
             return found
         share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
-        probes = min(self.engine.nlist, int(np.ceil(probes / share)))
+        probes = min(self._lists, int(np.ceil(probes / share)))
         bits = np.packbits(allowed, bitorder="little")
         # The engine keeps bare addresses: bits and selector must outlive the search.
         selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))
@@ -214,12 +219,12 @@ class ApproximateIndex:
     @property
     def probes(self) -> int:
         """How many lists a search looks into."""
-        return int(self.engine.nprobe)
+        return self._probes
 
     @probes.setter
     def probes(self, number: int) -> None:
         # Kept by the engine: handing it over with every search costs a tenth of the search.
-        self.engine.nprobe = number
+        self.engine.nprobe = self._probes = number
 
     def _tune(self, queries: FloatArray, vectors: AnyArray, measure: int, lists: int) -> None:
         faiss = search_package("faiss")
