@@ -147,7 +147,9 @@ class CommandGroup(LazyGroup):
                 raise
             is_minus = getattr(error, "option_name", "").strip() == "-"
             hint = "; put -- before words that begin with a minus sign" if is_minus else ""
-            _fail(error.format_message().strip() + hint, getattr(error, "exit_code", _WRONG_REQUEST))
+            # Pydantic says so of itself.
+            said = error.format_message().strip().replace(": Value error, ", ": ")
+            _fail(said + hint, getattr(error, "exit_code", _WRONG_REQUEST))
         else:
             sys.exit(status if isinstance(status, int) else 0)
 
