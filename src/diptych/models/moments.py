@@ -209,7 +209,7 @@ def moments(
     widths = image_shift.size, text_shift.size
     within = widths[0] ** 2 + widths[1] ** 2 if covariances else sum(widths)
     card = card_for(len(images) * (within + widths[0] * widths[1]))
-    blocks = zip(_shifted_blocks(images, image_shift, card), _shifted_blocks(texts, text_shift, card), strict=True)
+    blocks = _shifted_blocks(images, texts, image_shift, text_shift, card)
     sums = moments_of_blocks(blocks, *widths, center=True, card=card, covariances=covariances)
     image_mean, text_mean = sums.image_mean + image_shift, sums.text_mean + text_shift
     label_sums = None
@@ -233,20 +233,28 @@ def moments(
     )
 
 
-def _shifted_blocks(rows: FloatArray, shift: FloatArray, card: Card | None) -> Iterator[Any]:
-    """Yield ``rows − shift`` block by block, on the card or each in the memory of the one before."""
+def _shifted_blocks(
+    images: FloatArray, texts: FloatArray, image_shift: FloatArray, text_shift: FloatArray, card: Card | None
+) -> Iterator[Any]:
+    """Yield both sides less their shifts side by side, on the card or each block in the memory of the one before."""
+    width = len(image_shift)
     if card is not None:
-        moved = card.tensor(shift)
-        for block in row_blocks(len(rows)):
-            yield card.tensor(rows[block]) - moved
+        moved = [card.tensor(shift) for shift in (image_shift, text_shift)]
+        for block in row_blocks(len(images)):
+            sides = zip((images[block], texts[block]), moved, strict=True)
+            yield card.torch.cat([card.tensor(side) - shift for side, shift in sides], dim=1)
         return
-    room = np.empty((min(BLOCK_ROWS, len(rows)), len(shift)), dtype=rows.dtype)
-    for block in row_blocks(len(rows)):
-        yield np.subtract(rows[block], shift, out=room[: block.stop - block.start])
+    dtype = np.result_type(images, texts)
+    room = np.empty((min(BLOCK_ROWS, len(images)), width + len(text_shift)), dtype=dtype)
+    for block in row_blocks(len(images)):
+        rows = room[: block.stop - block.start]
+        np.subtract(images[block], image_shift, out=rows[:, :width])
+        np.subtract(texts[block], text_shift, out=rows[:, width:])
+        yield rows
 
 
 def moments_of_blocks(
-    blocks: Iterable[tuple[Any, Any]],
+    blocks: Iterable[Any],
     image_width: int,
     text_width: int,
     *,
@@ -254,33 +262,41 @@ def moments_of_blocks(
     card: Card | None = None,
     covariances: bool = True,
 ) -> Moments:
-    """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
+    """Sum over blocks of rows, of which each has the features of its image and then those of its text, in one pass.
 
-    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero. Given a
-    ``card``, the blocks are tensors on it. The precision told is that of the sums, not of the rows. Without
-    ``covariances`` only the diagonals of the moments within a side are summed.
+    Each block multiplies in its own precision, the sums are float64. With ``center`` the means are taken out of the
+    sums afterwards, otherwise they are reported as zero. Given a ``card``, the blocks are tensors on it. The precision
+    told is that of the sums, not of the rows. Without ``covariances`` only the diagonals of the moments within a side
+    are summed.
     """
     zeros = np.zeros if card is None else card.zeros
     ones = np.ones if card is None else card.ones
-    within = [(width, width) if covariances else (width,) for width in (image_width, text_width)]
-    image_sum, text_sum = zeros(image_width), zeros(text_width)
-    image, text, cross = (zeros(shape) for shape in (*within, (image_width, text_width)))
+    width = image_width + text_width
+    totals, squares = zeros(width), zeros((width, width) if covariances else (width,))
+    cross = zeros((image_width, text_width))
     n_rows, precision = 0, float(np.finfo(np.float64).eps)
-    for images, texts in blocks:
+    for rows in blocks:
         # Sums by BLAS: NumPy would take a twentieth of the time of the products.
-        image_row, text_row = ones(len(images), dtype=images.dtype), ones(len(texts), dtype=texts.dtype)
-        image += images.T @ images if covariances else image_row @ images**2
-        text += texts.T @ texts if covariances else text_row @ texts**2
-        cross += images.T @ texts
-        n_rows += len(images)
+        row = ones(len(rows), dtype=rows.dtype)
+        if covariances:
+            # One product with itself, of which half is computed, takes less time than one for each pair of sides.
+            squares += rows.T @ rows
+        else:
+            squares += row @ rows**2
+            cross += rows[:, :image_width].T @ rows[:, image_width:]
+        n_rows += len(rows)
         if center:
-            image_sum += image_row @ images
-            text_sum += text_row @ texts
-    image_sum, text_sum, image, text, cross = map(as_array, (image_sum, text_sum, image, text, cross))
-    image_mean, text_mean = image_sum / max(1, n_rows), text_sum / max(1, n_rows)
+            totals += row @ rows
+    totals, squares, cross = map(as_array, (totals, squares, cross))
+    sides = slice(image_width), slice(image_width, width)
+    if covariances:
+        image, text, cross = (squares[sides[i], sides[j]].copy() for i, j in ((0, 0), (1, 1), (0, 1)))
+    else:
+        image, text = (squares[side] for side in sides)
+    image_mean, text_mean = (totals[side] / max(1, n_rows) for side in sides)
     image -= _square(image_mean, n_rows, image)
     text -= _square(text_mean, n_rows, text)
-    cross -= np.outer(image_sum, text_mean)
+    cross -= np.outer(totals[sides[0]], text_mean)
     return Moments(n_rows, image_mean, text_mean, image, text, cross, precision, precision)
 
 

@@ -177,7 +177,8 @@ class KCCA(CrossModalModel):
 
     def _fit_features(self, solver: str, kernels: tuple[Kernel, Kernel], images: FloatArray, texts: FloatArray) -> None:
         image_map, text_map = self._features(solver, kernels[0], images), self._features(solver, kernels[1], texts)
-        blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
+        sides = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
+        blocks = (np.hstack(pair) for pair in sides)
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
         sums = moments_of_blocks(blocks, *widths, center=self.center)
         keep = 1 - self.kappa

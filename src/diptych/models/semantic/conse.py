@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.arrays import AnyArray, FloatArray, as_matrix, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
@@ -67,9 +67,12 @@ class ConSE(CrossModalModel):
         if self.n_labels < 1:
             raise InvalidInputError(f"n_labels must be at least 1, got {self.n_labels}")
         if self.label_vectors is None:
-            weights = np.maximum(images, 0).astype(np.float64)
-            sums = weights.sum(axis=0)
-            self.label_vectors_ = np.asarray((weights / np.where(sums > 0, sums, 1)).T @ texts)
+            sums, products = np.zeros(images.shape[1]), np.zeros((images.shape[1], texts.shape[1]))
+            for rows in row_blocks(len(images)):
+                weights = np.maximum(images[rows], 0).astype(np.float64)
+                sums += weights.sum(axis=0)
+                products += weights.T @ texts[rows]
+            self.label_vectors_ = products / np.where(sums > 0, sums, 1)[:, None]
             return
         vectors = as_matrix(self.label_vectors, name="label_vectors", width=texts.shape[1])
         if len(vectors) != images.shape[1]:
