@@ -83,14 +83,14 @@ format: $(VENV)/.ready-test ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(VENV)/.ready-bench ## measure speed beside peers, write docs/performance.md: FULL=1 the full form, SCRIPTS="..." some
+bench: $(VENV)/.ready-bench ## measure speed beside peers: FULL=1 all sizes, for docs/performance.md, SCRIPTS="..." some
 	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
 		$(BIN)/python scripts/performance_page.py && exit $$measured
 
-bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell since the record: FULL=1 as recorded
+bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell since the record: FULL=1 all sizes
 	@mkdir -p $(WORK) && rm -f $(WORK)/speed.json
 	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) --output $(WORK)/speed.json || true
-	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed.json $(WORK)/speed.json
+	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed$(if $(FULL),-full).json $(WORK)/speed.json
 
 fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
 	@for trial in fuzz hostile_pictures hostile_requests; do \

@@ -1,10 +1,11 @@
-"""Run the speed scripts and put their rows into one file, from which ``docs/performance.md`` is made.
+"""Run the speed scripts and put their rows into one file: one for each form, the full and the quick one.
 
     python benchmarks/run_speed.py [--full] [--output FILE] [SCRIPT ...]
 
-``make bench`` runs it in the quick form, ``make bench FULL=1`` in the full one. Named scripts replace their own rows in
-a file of the same form and leave the others alone. A script that misses a bar or fails is named at the end, and the
-command exits with 1; the rows of the others are written all the same.
+``make bench`` runs it in the quick form, with which later runs are compared, ``make bench FULL=1`` in the full one,
+from which ``docs/performance.md`` is made. Named scripts replace their own rows in a file and leave the others alone. A
+script that misses a bar or fails is named at the end, and the command exits with 1; the rows of the others are written
+all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-RESULT = HERE / "results" / "speed.json"
+RECORDS = {"quick": HERE / "results" / "speed.json", "full": HERE / "results" / "speed-full.json"}
 QUICK = (
     "start_times",
     "cca_speed",
@@ -78,21 +79,22 @@ def main() -> int:
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help="by default all of the form")
     parser.add_argument("--full", action="store_true", help="the sizes of the documentation, and scripts of minutes")
     parser.add_argument("--remark", help="a sentence on the run for the page, such as what else the machine did")
-    parser.add_argument("--output", type=Path, default=RESULT, metavar="FILE")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="by default the record of the form")
     options = parser.parse_args()
     if unknown := set(options.scripts) - {*QUICK, *FULL_ONLY}:
         known = ", ".join(QUICK + FULL_ONLY)
         parser.error(f"no speed script is called {', '.join(sorted(unknown))}; there are {known}")
     form = "full" if options.full else "quick"
-    record = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {"rows": []}
+    output = options.output or RECORDS[form]
+    record = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {"rows": []}
     wrong = []
     for name in options.scripts or (*QUICK, *(FULL_ONLY if options.full else ())):
         found, run = run_script(name, options.full)
         record = merged(record, form, name, found, run) | {"remark": options.remark or record.get("remark")}
-        options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if run["status"] != 0:
             wrong.append(f"{name} ({'missed a bar' if found else 'failed'})")
-    print(f"\nrows in {options.output}; " + (f"wrong: {', '.join(wrong)}" if wrong else "every bar met"))
+    print(f"\nrows in {output}; " + (f"wrong: {', '.join(wrong)}" if wrong else "every bar met"))
     return 1 if wrong else 0
 
 

@@ -2,8 +2,8 @@
 
     python scripts/performance_page.py [RECORD]
 
-``make bench`` runs the scripts and then this. A curve is a work that was measured at several sizes; its exponent is the
-slope of a line through the logarithms of cost and size, fitted to at least four sizes, with its 95 % confidence
+``make bench FULL=1`` runs the scripts and then this. A curve is a work that was measured at several sizes; its exponent
+is the slope of a line through the logarithms of cost and size, fitted to at least four sizes, with its 95 % confidence
 interval. Why a ratio is below 1, or an exponent above 1.1, is said in ``benchmarks/speed_reasons.tsv``.
 """
 
@@ -24,7 +24,7 @@ from scipy import stats
 from diptych.models import find_model
 
 ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "benchmarks" / "results" / "speed.json"
+RECORD = ROOT / "benchmarks" / "results" / "speed-full.json"
 REASONS = ROOT / "benchmarks" / "speed_reasons.tsv"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGES = ROOT / "docs" / "images"
@@ -44,9 +44,9 @@ SECTIONS = {
 Rows = list[dict[str, Any]]
 _SCRIPTS = """## Scripts
 
-The quick form has smaller sizes and leaves out what needs minutes by itself or a browser (`click_learning_speed.py`,
-`page_speed.py`); `make bench FULL=1` has everything. Scripts of quality, memory and endurance (`…_map.py`, recall,
-kills, a million items) are in neither, and are run one by one.
+The quick form leaves out what needs minutes by itself or a browser (`click_learning_speed.py`, `page_speed.py`).
+Scripts of quality, memory and endurance (`…_map.py`, recall, kills, a million items) are in neither form, and are run
+one by one.
 
 | script | bars |
 |---|---|"""
@@ -141,11 +141,12 @@ def introduction(record: dict[str, Any]) -> str:
     )
     return f"""# Performance
 
-<!-- Made by scripts/performance_page.py from benchmarks/results/speed.json. -->
+<!-- Made by scripts/performance_page.py from benchmarks/results/speed-full.json. -->
 
 How fast Diptych is beside other libraries for the same result (peers), and beside what cannot be avoided or must not be
-exceeded (limits). `make bench` measures all of it, in the {record["form"]} form here, and makes this page;
-`make bench-compare` makes a new run and fails where a ratio fell by more than 15 % beyond the spread of both runs.
+exceeded (limits). `make bench FULL=1` measures all of it, in some hours, and makes this page. `make bench` measures
+smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell by more than 15 %
+beyond the spread of both runs since they were recorded.
 
 A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
 and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between
@@ -251,7 +252,7 @@ def family(work: str) -> str:
 
 
 def scripts_table(record: dict[str, Any]) -> str:
-    """Return which scripts were run in this form, and whether their bars are met."""
+    """Return which scripts were run, and whether their bars are met."""
     listed = [
         f"| `{name}.py` | {'met' if run['status'] == 0 else 'missed or failed'} |"
         for name, run in record["scripts"].items()
