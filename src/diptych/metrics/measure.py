@@ -90,7 +90,9 @@ class RankedGroups:
     @cached_property
     def first(self) -> IntArray:
         """Index of the best group of each query that has one."""
-        return np.flatnonzero(np.diff(self.query, prepend=-1))
+        begins = np.ones(len(self.query), dtype=bool)
+        np.not_equal(self.query[1:], self.query[:-1], out=begins[1:])
+        return np.flatnonzero(begins)
 
     @cached_property
     def relevant_before(self) -> IntArray:
