@@ -74,7 +74,7 @@ def test_photographs_are_encoded_in_what_the_machine_does_well(monkeypatch: pyte
     shown = replace(choose_demo(DemoData.PHOTOGRAPHS, Stages(quiet=True), everything=False), make_records=lambda _: [])
     monkeypatch.setattr(precision, "_WORTH_A_TRIAL", 0)
     for is_worth in (True, False):
-        monkeypatch.setattr(precision, "is_worth", lambda _encoder, _precision, found=is_worth: found)
+        monkeypatch.setattr(precision, "is_worth", lambda *_, found=is_worth: found)
         with shown.open(Stages(quiet=True)) as collection:
             retriever = collection.retriever
             assert isinstance(retriever, Retriever)

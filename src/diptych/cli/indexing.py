@@ -169,7 +169,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
 def _bring_up_to_date(
     place: CollectionLocation, request: IndexRequest, found: PictureRecords, stages: Stages
 ) -> IndexOutcome:
-    with _opened(place, request, stages, len(found.records)) as collection:
+    with _opened(place, request, stages, found.records) as collection:
         if request.facts is not None:
             collection.keep_facts(cast(FactsChoice, request.facts))
         report = add_pictures(collection, found.records, stages, elsewhere=request.scheduler is not None)
@@ -196,10 +196,10 @@ def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int
     raise InvalidInputError(f"there is no picture in {folder}; pictures are files that end in {known}")
 
 
-def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_pictures: int) -> Collection:
+def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, records: Sequence[Record]) -> Collection:
     if not is_collection(place.folder):
         with stages.run("retriever", "preparing the search model"):
-            retriever = _retriever(request, n_pictures)
+            retriever = _retriever(request, records)
         if not storage_address(place.folder):
             check_folder(place.folder)
         return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
@@ -211,7 +211,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
         check_precision(collection.retriever, request.precision)
     if request.retriever is not None:
         with stages.run("retriever", "preparing the search model"):
-            retriever = _retriever(request, n_pictures, stored=collection.status().fingerprint)
+            retriever = _retriever(request, records, stored=collection.status().fingerprint)
         if retriever.fingerprint == collection.status().fingerprint:
             # The same points; what may have changed is the calibration.
             collection.set_retriever(retriever)
@@ -224,13 +224,20 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_
     return collection
 
 
-def _retriever(request: IndexRequest, n_pictures: int, stored: str | None = None) -> Retriever:
+# Pictures that are read to find out how long that takes.
+_EXAMPLES = 256
+
+
+def _retriever(request: IndexRequest, records: Sequence[Record], stored: str | None = None) -> Retriever:
     # A collection that is only brought up to date needs no encoder before there is something to encode.
     from diptych.retriever.precision import in_precision
 
     # The machines of a cluster may differ, and what is tried here holds for this one.
-    n_encoded_here = 0 if request.scheduler else n_pictures
-    return in_precision(load_retriever(request.retriever or "default"), request.precision, n_encoded_here, stored)
+    n_encoded_here = 0 if request.scheduler else len(records)
+    some = (record.path for record in records[:: max(1, len(records) // _EXAMPLES)])
+    examples = [request.folder / path for path in some if path is not None]
+    retriever = load_retriever(request.retriever or "default")
+    return in_precision(retriever, request.precision, n_encoded_here, stored, examples)
 
 
 def add_pictures(

@@ -6,10 +6,13 @@ import json
 import platform
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +30,9 @@ from diptych.encoders.networks.onnx_network import runtime_version
 from diptych.errors import InvalidInputError, counted
 from diptych.estimators import clone
 from diptych.retriever.retriever import Retriever
+
+if TYPE_CHECKING:
+    from diptych.encoders.image.picture_decoding import Picture
 
 _ROUNDS = 4
 # What keeps a card busy.
@@ -79,10 +85,11 @@ def precision_of(encoder: Encoder) -> str:
     return next((precision for precision in NARROW if precision in chosen), "float32")
 
 
-def is_worth(encoder: Encoder, precision: Narrow) -> bool:
+def is_worth(encoder: Encoder, precision: Narrow, examples: Sequence[Picture] = ()) -> bool:
     """Say whether this machine runs every network of an encoder well in a precision; tried once and remembered.
 
-    A graphics card has to be what keeps the processor waiting, too: it takes seconds to plan convolutions in float16.
+    A graphics card has to be what keeps those waiting who read pictures such as the ``examples``, too: it takes seconds
+    to plan convolutions in float16.
     """
     networks = [source for source in encoder.sources if isinstance(source, EfficientNetLite)]
     trials = [precision_trial(network, precision) for network in networks]
@@ -90,15 +97,25 @@ def is_worth(encoder: Encoder, precision: Narrow) -> bool:
         return False
     if not uses_card():
         return True
-    return _LEAST_WAITING / sum(1 / trial.plain_pace for trial in trials) < _reading_pace(networks[0])
+    return _LEAST_WAITING / sum(1 / trial.plain_pace for trial in trials) < _reading_pace(networks[0], examples)
 
 
-def _reading_pace(encoder: EfficientNetLite) -> float:
-    """Return how many photographs a second all cores read."""
-    started = time.perf_counter()
-    for file in TRIAL_PHOTOGRAPHS:
-        encoder.read(file)
-    return available_processors() * len(TRIAL_PHOTOGRAPHS) / (time.perf_counter() - started)
+def _reading_pace(encoder: EfficientNetLite, examples: Sequence[Picture]) -> float:
+    """Return how many of the examples all cores together read in a second."""
+    n_cores = available_processors()
+    with ThreadPoolExecutor(n_cores) as pool:
+        # The first ones load what reading needs.
+        list(pool.map(partial(_can_read, encoder), examples[:n_cores]))
+        started = time.perf_counter()
+        n_read = sum(pool.map(partial(_can_read, encoder), examples))
+        return n_read / (time.perf_counter() - started)
+
+
+def _can_read(encoder: EfficientNetLite, picture: Picture) -> bool:
+    with suppress(InvalidInputError, OSError):
+        encoder.read(picture)
+        return True
+    return False
 
 
 def precision_trial(encoder: EfficientNetLite, precision: Narrow) -> PrecisionTrial:
@@ -187,11 +204,17 @@ def any_precision(retriever: Retriever) -> dict[str, Retriever]:
 _WORTH_A_TRIAL, _WORTH_A_CARD_TRIAL = 500, 20_000
 
 
-def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: str | None = None) -> Retriever:
+def in_precision(
+    retriever: Retriever,
+    precision: str,
+    n_pictures: int,
+    stored: str | None = None,
+    examples: Sequence[Picture] = (),
+) -> Retriever:
     """Return a retriever in the precision that was asked for: ``float32``, ``float16``, ``int8`` or ``auto``.
 
     ``auto`` keeps to that of the collection whose points have the fingerprint ``stored``. For another it takes float16
-    on a graphics card and int8 elsewhere, where many pictures gain by it on this machine.
+    on a graphics card and int8 elsewhere, where so many pictures, such as the ``examples``, gain by it on this machine.
     """
     if precision == "float32":
         return retriever
@@ -206,7 +229,8 @@ def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: 
         return kept
     candidate: Narrow
     candidate, fewest = ("float16", _WORTH_A_CARD_TRIAL) if uses_card() else ("int8", _WORTH_A_TRIAL)
-    if n_pictures < fewest or _is_outrun(retriever.image_encoder_) or not is_worth(retriever.image_encoder_, candidate):
+    encoder = retriever.image_encoder_
+    if n_pictures < fewest or _is_outrun(encoder) or not is_worth(encoder, candidate, examples):
         return retriever
     return narrow_retriever(retriever, candidate)
 

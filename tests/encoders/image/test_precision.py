@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import diptych.data
+import diptych.retriever.precision as precision_module
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatistics, QuantisedGraph
@@ -116,6 +117,20 @@ def test_what_changes_features_more_has_to_gain_more() -> None:
     assert PrecisionTrial(1.2, 0.99999).passes("float16")
     assert not PrecisionTrial(2.0, 0.999).passes("float16")
     assert not PrecisionTrial(1.05, 0.99999).passes("float16")
+
+
+def test_half_the_bits_are_for_cards_that_keep_readers_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    encoder, unreadable = EfficientNetLite(network="lite0"), tmp_path / "none.jpg"
+    monkeypatch.setattr(precision_module, "uses_card", lambda: True)
+    for pictures_a_second, examples, expected in (
+        (0.01, PHOTOGRAPHS, True),
+        (1e9, PHOTOGRAPHS, False),
+        (0.01, [unreadable], False),
+        (0.01, [], False),
+    ):
+        trial = PrecisionTrial(times_faster=1.4, cosine=0.99999, plain_pace=pictures_a_second)
+        monkeypatch.setattr(precision_module, "precision_trial", lambda *_, found=trial: found)
+        assert precision_module.is_worth(encoder, "float16", examples) is expected
 
 
 def test_a_trial_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
