@@ -31,8 +31,8 @@ _LARGE_HEAP = 200
 _COUNTER_BYTES = 1 << 26
 # Loading the library takes longer than a smaller search.
 _SMALL_WORK = 1 << 22
-# It has no kernel for codes of one and two bytes, which NumPy counts in less time than it takes for four.
-_SHORT_CODE_BYTES = 2
+# NumPy counts the bits of single bytes in less time than it takes for four.
+_SHORT_CODE_BYTES = 1
 DistancesAndPositions = tuple[NDArray[np.int32], NDArray[np.int64]]
 # Waking threads takes longer than less than this.
 _SHARED_WORK = 1 << 18
@@ -130,6 +130,11 @@ def nearest_by_faiss(queries: NDArray[np.uint8], gallery: NDArray[np.uint8], k: 
     """
     faiss = faiss_package()
     k = min(k, len(gallery))
+    if gallery.shape[1] == 2:
+        # It has kernels for four bytes and more.
+        queries, gallery = (
+            np.ascontiguousarray(codes).view(np.uint16).astype(np.uint32).view(np.uint8) for codes in (queries, gallery)
+        )
     with faiss_threads(1):
         if k < _LARGE_HEAP:
             found: tuple[Any, Any] = faiss.knn_hamming(queries, gallery, k)
@@ -148,7 +153,7 @@ def nearest_codes(
     Rows are in order of distance, equal distances in order of position, and have min(k, number of codes) columns.
     ``allowed`` marks the positions that may be answered. The work is shared among ``threads`` (None: every processor),
     by queries or, when these are few, by parts of the gallery. The kernels are those of faiss where it is installed and
-    codes are longer than 16 bits, else NumPy's; answers are the same. Use ``CodeIndex`` for a gallery that changes or
+    codes are longer than 8 bits, else NumPy's; answers are the same. Use ``CodeIndex`` for a gallery that changes or
     need not be searched exactly.
 
     >>> import numpy as np
