@@ -166,7 +166,7 @@ class LinearRankingModel(LinearProjectionModel):
 
 def sampled_list(queries: IntArray, n_rows: int, size: int, rng: np.random.Generator) -> IntArray:
     """Return about ``size`` rows for a batch to rank: its own, so that each has a right answer, and others drawn."""
-    others = rng.permutation(n_rows)
+    others = rng.permutation(n_rows)[:size]
     others = others[~np.isin(others, queries)]
     return np.concatenate([queries, others[: max(0, size - len(queries))]])
 
