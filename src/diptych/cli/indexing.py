@@ -269,7 +269,7 @@ _WORTH_A_PLAN = 2000
 
 
 def _measure_plans(collection: Collection, n_pictures: int, stages: Stages) -> None:
-    if n_pictures - collection.status().pictures < _WORTH_A_PLAN:
+    if n_pictures < _WORTH_A_PLAN or n_pictures - collection.status().pictures < _WORTH_A_PLAN:
         return
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 

@@ -189,13 +189,13 @@ class Describing:
     def __init__(self, choice: str) -> None:
         self._choice = choice
         self._sidecars = Sidecars()
+        self._reader = f"{_READER} {choice}" + ("|places" if choice == "all" and has_places() else "")
 
     def stamp(self, path: Path) -> str:
         """Return how the facts of a picture would be read now; empty where they would not."""
         if self._choice == "none":
             return ""
-        with_names = ["places"] if self._choice == "all" and has_places() else []
-        return "|".join([f"{_READER} {self._choice}", *with_names, *(stamp for _, stamp in self._sidecars.of(path))])
+        return "|".join([self._reader, *(stamp for _, stamp in self._sidecars.of(path))])
 
     def is_due(self, path: Path, item: Item) -> bool:
         """Say whether the facts of a stored picture were never read, or in another way than now."""
