@@ -139,14 +139,15 @@ def introduction(record: dict[str, Any]) -> str:
     versions = ", ".join(
         f"{name} {machine[name]}" for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
     )
+    hours = sum(run["seconds"] for run in record["scripts"].values()) / 3600
     return f"""# Performance
 
 <!-- Made by scripts/performance_page.py from benchmarks/results/speed-full.json. -->
 
 How fast Diptych is beside other libraries for the same result (peers), and beside what cannot be avoided or must not be
-exceeded (limits). `make bench FULL=1` measures all of it, in some hours, and makes this page. `make bench` measures
-smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell by more than 15 %
-beyond the spread of both runs since they were recorded.
+exceeded (limits). `make bench FULL=1` measures all of it, here in {hours:.1f} hours, and makes this page. `make bench`
+measures smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell since the
+record by more than 15 % beyond the spread of both runs.
 
 A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
 and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between
