@@ -146,8 +146,8 @@ def introduction(record: dict[str, Any]) -> str:
 
 How fast Diptych is beside other libraries for the same result (peers), and beside what cannot be avoided or must not be
 exceeded (limits). `make bench FULL=1` measures all of it, here in {hours:.1f} hours, and makes this page. `make bench`
-measures smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell since the
-record by more than 15 % beyond the spread of both runs.
+measures smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell since
+the record by more than 15 % beyond the spread of both runs.
 
 A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
 and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between
