@@ -10,7 +10,7 @@ photographs are asked for by one and two words, and a photograph is wanted if tw
 several ways: by position (looked at with probability rank^−η for η of 0, 1 and 2), as a cascade (down to the first
 click), with satisfaction and fatigue (a dynamic Bayesian network), with trust (what is at the top is clicked even if
 it is not wanted), with noise, with interests that drift, and with one who clicks one kind of picture whatever he
-asked, whom the report on the log should name. Logs without meaning must promote nothing: clicks dealt anew among what
+asked. Logs without meaning must promote nothing: clicks dealt anew among what
 was shown at the same positions, whims (random items are wanted for each query), and nothing but noise beside one
 obsessed visitor.
 """
@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
@@ -38,9 +37,6 @@ from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS, Scene, make_scene, write_folder
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, GradedRelevance, evaluate_scores
-from diptych.service.clicks.database import connect
-from diptych.service.clicks.report import click_anomalies
-from written_log import visitor_name, write_click_log
 
 SHOWN = 20
 STAGES = (0.4, 0.6, 0.8, 1.0)
@@ -339,19 +335,7 @@ def spammed(collection: Collection, truth: Truth, world: World, spam: float, see
     report = Learning(collection).compare(log)
     used = report.retriever or collection.retriever
     values, share = truth.values(used, world), truth.share_of(visitors.kind, used, world)
-    named = named_visitors(log)
-    honest_ones = len(named - {visitor_name(visitors.spammer)})
-    is_named = "yes" if visitor_name(visitors.spammer) in named else "no"
-    told(f"{spam:.0%} | {seed}", report, f"{values['asked']:.3f}", f"{share:.4f}", is_named, str(honest_ones))
-
-
-def named_visitors(log: SearchLog) -> set[str]:
-    """Return the visitors whom the report of `diptych queries` on the same log calls unusual."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "clicks.sqlite"
-        write_click_log(log, file)
-        with closing(connect(file)) as connection:
-            return {visitor for found in click_anomalies(connection) for visitor in found["visitors"]}
+    told(f"{spam:.0%} | {seed}", report, f"{values['asked']:.3f}", f"{share:.4f}")
 
 
 def meaningless(collection: Collection, truth: Truth, world: World, kind: str, seed: int, n_searches: int) -> bool:
@@ -400,7 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _other_tables(
     collection: Collection, truth: Truth, world: World, seeds: Sequence[int], options: argparse.Namespace
 ) -> None:
-    print("\n| spam | seed | promoted | p | asked, MAP | its share of the first ten | named | others named |")
+    print("\n| spam | seed | promoted | p | asked, MAP | its share of the first ten |")
     for spam, seed in product((0.0, 0.01, 0.05, 0.2), seeds):
         spammed(collection, truth, world.dealt(seed), spam, seed, options.searches)
     print("\n| without meaning | seed | promoted | p | why |")

@@ -14,17 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from diptych.cli import app
 from diptych.service import Client
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.database import connect
 from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import SALT_DAYS, visitor_number
-from diptych.service.clicks.report import click_anomalies
 
 SEARCH, CLICKS = "/v1/collections/scenes/search", "/v1/collections/scenes/clicks"
 DAY = 86_400.0
@@ -238,111 +233,3 @@ def test_of_one_visitor_only_so_much_a_minute_is_logged(running_service: Callabl
     assert answers[-1].json()["type"] == "/problems/too-many-clicks"
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
     assert httpx.post(service.url + CLICKS, json=click, headers=service.headers).status_code == 201
-
-
-class World:
-    """People of one taste who search as much as they like, thing by thing, and look at 30 answers from the top."""
-
-    def __init__(self, seed: int, n_visitors: int = 150, n_queries: int = 60) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.wanted = self.rng.random((n_queries, 30)) < 0.3
-        self.busy = self.rng.lognormal(0, 1.5, n_visitors)
-        # Everyone has a few things of their own, and asks for them again and again.
-        self.tastes = self.rng.dirichlet(np.full(n_queries, 0.05), n_visitors)
-        self.popular = 1 / np.arange(1, n_queries + 1) ** 0.8
-        self.searches: list[tuple[Any, ...]] = []
-        self.clicks: list[tuple[Any, ...]] = []
-
-    def search(self, visitor: int, query: int, places: Any) -> None:
-        number = len(self.searches) + 1
-        self.searches.append((number, number.to_bytes(16, "big"), float(number), query + 1, visitor.to_bytes(8, "big")))
-        self.clicks += [(number, f"{query} at {place}", int(place) + 1, float(number)) for place in places]
-
-    def honest_searches(self, count: int) -> World:
-        looked_at = 1 / np.arange(1, 31)
-        for visitor in self.rng.choice(len(self.busy), count, p=self.busy / self.busy.sum()):
-            interest = self.tastes[visitor] if self.rng.random() < 0.3 else self.popular / self.popular.sum()
-            query = int(self.rng.choice(len(interest), p=interest))
-            chance = looked_at * np.where(self.wanted[query], 0.8, 0.08)
-            self.search(int(visitor), query, np.flatnonzero(self.rng.random(30) < chance))
-        return self
-
-    def anomalies(self, folder: Path) -> list[dict[str, Any]]:
-        (folder / "c.sqlite").unlink(missing_ok=True)
-        with closing(connect(folder / "c.sqlite")) as connection:
-            connection.execute("BEGIN")
-            self._write(connection)
-            return click_anomalies(connection)
-
-    def _write(self, connection: sqlite3.Connection) -> None:
-        queries = [(number, f"thing {number - 1}") for number in range(1, len(self.popular) + 1)]
-        connection.executemany("INSERT INTO queries VALUES (?, ?)", queries)
-        row = "INSERT INTO searches VALUES (?, ?, ?, ?, NULL, 1, 'images', 1, 0, 0.5, 1, ?)"
-        connection.executemany(row, self.searches)
-        row = "INSERT INTO clicks (search, item, position, kind, time) VALUES (?, ?, ?, 'open', ?)"
-        connection.executemany(row, self.clicks)
-
-
-def test_honest_logs_have_no_anomalies(tmp_path: Path) -> None:
-    worlds = (World(seed, n_visitors=30 if seed % 2 else 150) for seed in range(20))
-    told = [world.honest_searches(1000).anomalies(tmp_path) for world in worlds]
-    assert sum(map(bool, told)) <= 1, told
-
-
-def test_a_few_who_push_one_picture_are_told(tmp_path: Path) -> None:
-    world = World(0).honest_searches(3000)
-    for visitor in range(1000, 1012):
-        for _ in range(12):
-            world.search(visitor, 3, [25])
-    (found,) = world.anomalies(tmp_path)
-    assert found["query"] == "thing 3"
-    assert found["visitors"] == [visitor.to_bytes(8, "big").hex() for visitor in range(1000, 1012)]
-    by_them = sum(number > 3000 for number, *_ in world.clicks)
-    of_all = sum(item.startswith("3 at") for _, item, *_ in world.clicks)
-    assert found["share_of_clicks"] == pytest.approx(by_them / of_all)
-    assert found["text"].startswith(f"12 visitors made {100 * by_them / of_all:.0f} % of the clicks on “thing 3”")
-
-
-def test_one_who_clicks_what_nobody_else_does_is_told(tmp_path: Path) -> None:
-    world = World(1).honest_searches(3000)
-    for query in range(40):
-        for place in (27, 28):
-            world.search(1000, query, [place])
-    (found,) = world.anomalies(tmp_path)
-    assert found["query"] is None
-    assert found["visitors"] == [(1000).to_bytes(8, "big").hex()]
-    assert "made 2.6 % of all searches" in found["text"]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_one_who_makes_a_fifth_of_the_searches_for_one_kind_of_picture_is_told(seed: int, tmp_path: Path) -> None:
-    world = World(seed).honest_searches(4000)
-    kind = world.rng.random(world.wanted.shape) < 0.1
-    for query in world.rng.choice(len(kind), 1000, p=world.popular / world.popular.sum()):
-        world.search(1000, int(query), np.flatnonzero(kind[query]))
-    found = world.anomalies(tmp_path)
-    assert found
-    assert {name for finding in found for name in finding["visitors"]} == {(1000).to_bytes(8, "big").hex()}
-
-
-def test_a_collection_of_one_s_own_has_no_anomalies(tmp_path: Path) -> None:
-    world = World(2, n_visitors=1).honest_searches(500)
-    assert world.anomalies(tmp_path) == []
-
-
-def test_the_report_tells_anomalies_of_its_days_alone(tmp_path: Path) -> None:
-    moment = [0.0]
-    with ClickLog(tmp_path / "c.sqlite", clock=lambda: moment[0]) as log:
-        for days_ago, times in ((20, 15), (0, 0)):
-            moment[0] = 1e9 - days_ago * DAY
-            for visitor in range(15):
-                search = asked(log, visitor=f"visitor {visitor}")
-                log.record_click(search_id=search, item="a", position=1, kind="open")
-            for _ in range(times):
-                search = asked(log, visitor="pusher")
-                log.record_click(search_id=search, item="c", position=3, kind="open")
-        assert log.report(days=10).anomalies == []
-        (found,) = log.report(days=30).anomalies
-    assert found["text"] == "One visitor made 33 % of the clicks on “a dog”, mostly on items that others hardly click."
-    printed = CliRunner().invoke(app, ["queries", str(tmp_path / "c.sqlite"), "--quiet"])
-    assert "One visitor made 33 % of the clicks on “a dog”" in " ".join(printed.stdout.split())

@@ -30,8 +30,6 @@ from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from matplotlib.figure import Figure
 
     from diptych.benchmark.query_analysis import LoggedQueries
@@ -69,8 +67,6 @@ def queries(
         logged = read_queries(log)
     with stages.count("measure", "measuring queries") as advance:
         report = analyse_queries(logged, Visualness(names), top=top, advance=advance)
-    if _is_served(log):
-        report["anomalies"] = _anomalies(log)
     if as_json:
         print_json(report)
     else:
@@ -106,30 +102,18 @@ def _from_table(file: Path) -> LoggedQueries:
     return LoggedQueries(log.queries, clicks)
 
 
-def _connect(place: Path) -> closing[sqlite3.Connection]:
-    from diptych.service.clicks.database import connect
-    from diptych.service.clicks.log import click_log_path
-
-    file = click_log_path(find_collection(place).folder) if place.is_dir() else place
-    if not file.is_file():
-        raise InvalidInputError(f"nothing was logged in {file}; searches in `diptych serve` are, unless told not to")
-    return closing(connect(file))
-
-
-def _anomalies(place: Path) -> list[dict[str, Any]]:
-    from diptych.service.clicks.report import click_anomalies
-
-    with _connect(place) as connection:
-        return click_anomalies(connection)
-
-
 def _from_service(place: Path) -> LoggedQueries:
     import numpy as np
 
     from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.service.clicks.database import connect
+    from diptych.service.clicks.log import click_log_path
     from diptych.service.clicks.report import query_counts
 
-    with _connect(place) as connection:
+    file = click_log_path(find_collection(place).folder) if place.is_dir() else place
+    if not file.is_file():
+        raise InvalidInputError(f"nothing was logged in {file}; searches in `diptych serve` are, unless told not to")
+    with closing(connect(file)) as connection:
         rows = query_counts(connection)
     counts = np.array([row[1:] for row in rows], dtype=np.float64).reshape(len(rows), 4)
     searches, answered, unmatched, clicks = counts.T
@@ -139,10 +123,6 @@ def _from_service(place: Path) -> LoggedQueries:
 def print_queries(report: dict[str, Any], console: Console) -> None:
     """Print what was asked, how visual it is, where it fails, and the most frequent queries."""
     _print_facts(report, console)
-    if report.get("anomalies"):
-        console.print("\nVisitors whose clicks the others' do not explain", style="bold")
-        for anomaly in report["anomalies"]:
-            console.print(anomaly["text"])
     for title, key in (("By length", "by_length"), ("By visualness", "by_visualness")):
         console.print()
         _print_groups(title, report[key], console)

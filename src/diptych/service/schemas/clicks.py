@@ -205,19 +205,6 @@ class VisualSearches(Document):
     """The share of visual ones among searches with a click: larger, if visual ones are answered better."""
 
 
-class ClickAnomaly(Document):
-    """Visitors whose clicks the ways of the others do not explain."""
-
-    text: str
-    """What they do, as a sentence."""
-    visitors: list[str]
-    """Their numbers, as the export of events has them."""
-    query: str | None
-    """The query it is about; null where it is about all."""
-    share_of_clicks: float
-    """Their share of the clicks on that query, or of all clicks."""
-
-
 class QueryLogDocument(Document):
     """What was asked, what was clicked, and where the answers failed; a wish for less of an item is no click."""
 
@@ -235,5 +222,3 @@ class QueryLogDocument(Document):
     """The most frequent queries that found nothing."""
     positions: list[PositionCount]
     """The first hundred places of the answers."""
-    anomalies: list[ClickAnomaly] = Field(default_factory=list)
-    """At most ten findings about visitors who make clicks that others do not; none in an ordinary log."""

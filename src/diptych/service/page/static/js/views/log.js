@@ -74,7 +74,7 @@ class LogView {
     if (!report.searches) {
       return this.body.replaceChildren(this.head(), notice("No searches yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Start searching")), this.learning, this.interleaving);
     }
-    this.body.replaceChildren(this.head(), this.volume(report), ...this.anomalies(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
+    this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
   }
 
   link(words) {
@@ -88,14 +88,6 @@ class LogView {
     return h("section", { class: "card", "aria-labelledby": "volume-title" }, h("h2", { id: "volume-title" }, `Last ${DAYS} days`),
       h("div", { class: "figures" }, this.figure(number(searches), searches === 1 ? "search" : "searches"), this.figure(number(clicks), clicks === 1 ? "click" : "clicks"), this.figure((clicks / searches).toFixed(1), "clicks for each search"), visual && this.figure(percent(visual.searches), "of searches visual"), visual && visual.clicked !== null && this.figure(percent(visual.clicked), "of clicked searches visual")),
       columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day), legend: "light: searches, dark: clicks" }));
-  }
-
-  // What the clicks of a few visitors say against those of the others; an ordinary log has none.
-  anomalies({ anomalies = [] }) {
-    if (!anomalies.length) return [];
-    return [h("section", { class: "card", "aria-labelledby": "anomalies-title" }, h("h2", { id: "anomalies-title" }, "Unusual visitors"),
-      h("p", { class: "faint" }, "Their clicks differ from what the others click by more than chance. Exports name each by a number that means nothing after thirty days."),
-      h("ul", {}, anomalies.map(({ text, visitors }) => h("li", { title: visitors.join(", ") }, text))))];
   }
 
   figure(value, name) {
