@@ -4,12 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
+READY := $(VENV)/.ready
 
-EXTRAS_run := search serve plots formats places
-EXTRAS_test := dev docs
-EXTRAS_bench := bench
-# What the checks run with is locked, with hashes; `run` and `bench` get what `pip install` gives to anyone.
-LOCK_test := --lock requirements/test.txt
 # The libraries that joint models come from fill an environment of their own; these of them ask for yet more.
 ORIGINALS := open_clip_torch==3.3.0 timm==1.0.30 torchvision==0.28.0
 
@@ -17,56 +13,80 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 # For all systems and for Python 3.11 and later. PyTorch is installed as pyproject.toml says, because there are several
 # builds of one version, with hashes of their own, and those for graphics cards ask for gigabytes of libraries.
-COMPILE = $(WORK)/tools/bin/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
+COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
 	--no-emit-package torch --excludes requirements/excluded.txt --overrides requirements/overrides.txt \
 	--custom-compile-command 'make lock' $(UPGRADE)
 heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-joint lint types unit docs-check package docs format bench bench-compare reliability fuzz load \
+.PHONY: help strace run test test-all test-methods test-collection test-service test-page test-documents test-joint lint types \
+	quick browser docs-check package docs format bench bench-compare reliability fuzz load \
 	lock notice audit advisories sbom container pin-base clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration collection
+run: $(READY) ## set up and run the main job: search a demonstration collection
 	@$(BIN)/diptych demo
 
-# The tests leave a core idle whenever they wait for something: the other checks run beside them, where there is time,
-# and what they say is shown when they are done.
-test: $(VENV)/.ready-test $(VENV)/.ready-browser ## set up and run every check: lint, types, documentation, package, tests
-	@$(MAKE) --no-print-directory lint
+# mypy runs beside the tests; its output is shown when they are done.
+test: $(READY) browser ## set up and run the quick checks: lint, types, unit tests, one run of each large part
 	@mkdir -p $(WORK); date +%s > $(WORK)/started
-	@{ nice $(MAKE) --no-print-directory --keep-going types docs-check package > $(WORK)/checks.log 2>&1; \
-			checked=$$?; cat $(WORK)/checks.log; exit $$checked; } & checks=$$!; \
-		$(MAKE) --no-print-directory unit; tested=$$?; \
-		wait $$checks || { echo 'Types, documentation or package failed, see above.'; exit 1; }; exit $$tested
-	@printf '\nAll checks passed in %d s.\n' $$(($$(date +%s) - $$(cat $(WORK)/started)))
+	@$(MAKE) --no-print-directory lint
+	@{ nice $(MAKE) --no-print-directory types > $(WORK)/types.log 2>&1; \
+			checked=$$?; cat $(WORK)/types.log; exit $$checked; } & types=$$!; \
+		$(MAKE) --no-print-directory quick; tested=$$?; \
+		wait $$types || { echo 'Types failed, see above.'; exit 1; }; exit $$tested
+	@printf '\nAll quick checks passed in %d s.\n' $$(($$(date +%s) - $$(cat $(WORK)/started)))
+
+# Each of these is a shard: they can run on machines of their own.
+test-all: test-methods test-collection test-service test-page test-documents ## the rest: PyTorch, processes, servers, page, documents, package
+
+test-methods: $(VENV)/.ready-torch ## shard: methods, encoders, data, studies; needs PyTorch
+	$(call full,methods)
+
+test-collection: $(READY) strace ## shard: collections and their processes
+	$(call full,collection)
+
+test-service: $(VENV)/.ready-torch strace ## shard: service and command line
+	$(call full,service)
+
+test-page: $(READY) browser ## shard: the page in a browser
+	$(call full,page)
+
+test-documents: $(VENV)/.ready-torch docs-check package ## shard: documents, examples, golden files, package
+	$(call full,documents)
 
 test-joint: $(WORK)/joint/.ready ## compare joint models with Transformers, OpenCLIP and timm, in another environment
 	@$(WORK)/joint/bin/python -m pytest -p no:cacheprovider -W ignore tests/encoders/joint/originals
 
-lint: $(VENV)/.ready-test ## ruff: rules and format
+lint: $(READY) ## ruff: rules and format
 	$(call heading,lint)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 
-types: $(VENV)/.ready-test ## mypy, strict
+types: $(READY) ## mypy, strict
 	$(call heading,types)
 	@$(BIN)/mypy
 
-# Two more than the cores that the tests are made for: a worker often waits for a server, a browser or a storage.
-WORKERS ?= 4
-unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, code blocks of the pages
-	$(call heading,tests and examples)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 40 --durations-min 2 --doctest-modules tests src/diptych
+# One more than the cores that the tests are made for: a worker often waits for a server, a browser or a disk.
+WORKERS ?= 3
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 20 --durations-min 2
+quick: $(READY) ## the quick tests alone
+	$(call heading,quick tests)
+	@$(PYTEST) --tier quick tests
 
-docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
+define full
+	$(call heading,tests of $(1))
+	@$(PYTEST) --tier full --shard $(1) $(if $(filter documents,$(1)),--doctest-modules tests src/diptych,tests)
+endef
+
+docs-check: $(READY) ## build the documentation, any warning fails
 	$(call heading,documentation)
 	@DOCS_WITH_SEARCH=false DOCS_SIGNATURE_WIDTH=100000 $(BIN)/mkdocs build --strict --quiet --site-dir $(WORK)/site
 
 # The tests build wheel and sdist and compare them; here pip builds, in an environment of its own, as it does for users.
-package: $(VENV)/.ready-test ## install into an empty environment, use it
+package: $(READY) ## install into an empty environment, use it
 	$(call heading,package)
 	@rm -rf $(WORK)/package && mkdir -p $(WORK)/package/elsewhere
 	@$(BIN)/python -m venv --without-pip $(WORK)/package/venv
@@ -75,41 +95,41 @@ package: $(VENV)/.ready-test ## install into an empty environment, use it
 	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
 	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
 
-docs: $(VENV)/.ready-test ## build the site into site/
+docs: $(READY) ## build the site into site/
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo 'The site is in site/index.html.'
 
-format: $(VENV)/.ready-test ## apply ruff's fixes and format
+format: $(READY) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(VENV)/.ready-bench ## measure speed beside peers: FULL=1 all sizes, for docs/performance.md, SCRIPTS="..." some
+bench: $(READY) ## measure speed beside peers: FULL=1 all sizes, for docs/performance.md, SCRIPTS="..." some
 	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
 		$(BIN)/python scripts/performance_page.py && exit $$measured
 
-bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell since the record: FULL=1 all sizes
+bench-compare: $(READY) ## measure anew and fail where a ratio fell since the record: FULL=1 all sizes
 	@mkdir -p $(WORK) && rm -f $(WORK)/speed.json
 	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) --output $(WORK)/speed.json || true
 	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed$(if $(FULL),-full).json $(WORK)/speed.json
 
-fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
+fuzz: $(READY) ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
 	@for trial in fuzz hostile_pictures hostile_requests; do \
 		$(BIN)/python reliability/$$trial.py --minutes $(or $(MINUTES),30) || failed=1; done; \
 		$(BIN)/python reliability/crowd_of_uploads.py || failed=1; $(BIN)/python reliability/page.py; exit $${failed:-0}
 
 # MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
-load: $(VENV)/.ready-bench ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
+load: $(READY) ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
 	@$(BIN)/python benchmarks/mixed_load.py --minutes $(or $(MINUTES),10) --to $(WORK)/load || failed=1; \
 		$(BIN)/python reliability/page.py; exit $${failed:-0}
 
-lock: $(WORK)/tools/.ready ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
+lock: $(READY) ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
 	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt
 	@$(COMPILE) --extra search --extra serve --extra storage --constraints requirements/test.txt pyproject.toml \
 		--output-file requirements/container.txt
 	@$(COMPILE) --group build --constraints requirements/test.txt --output-file requirements/build.txt
 	@$(COMPILE) --group tools --output-file requirements/tools.txt
 
-notice: $(VENV)/.ready-test ## write NOTICE from the metadata of what is locked
+notice: $(READY) ## write NOTICE from the metadata of what is locked
 	@$(BIN)/python scripts/notice.py
 
 # OSV names an archive or a folder of advisories; those that `make advisories` kept are taken without being named.
@@ -140,7 +160,7 @@ pin-base: ## write the present digest of the base image into deploy/Containerfil
 		&& grep '^ARG BASE_IMAGE=' deploy/Containerfile
 
 # Each adds to the record of trials, reliability/results.jsonl, from which the page is made. TMPDIR=/dev/shm is quicker.
-reliability: $(VENV)/.ready-bench ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
+reliability: $(READY) ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
 	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/killed_learning.py --trials 60' \
 			'reliability/power_cuts.py --trials 200' \
 			'reliability/full_disk.py --trials 50' 'reliability/byte_flips.py --trials 500'; do \
@@ -155,9 +175,28 @@ $(BIN)/python:
 	$(call heading,environment)
 	@$(PYTHON) -m venv $(VENV)
 
+# uv installs what the locks name. PyTorch comes by pip: it has several builds of one version, those for graphics cards
+# ask for gigabytes of libraries, and pip's settings say which build is taken.
+LOCKED := --no-deps --require-hashes
+UV = $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python
+$(READY): requirements/build.txt requirements/test.txt pyproject.toml | $(BIN)/python
+	$(call heading,installing what Diptych and its tests need)
+	@$(BIN)/python -m pip install --quiet --quiet $(LOCKED) --requirement requirements/build.txt
+	@$(UV) $(LOCKED) --no-build-isolation --requirement requirements/test.txt
+	@$(UV) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready-torch: $(READY)
+	$(call heading,installing PyTorch)
+	@$(BIN)/python -m pip install --quiet --quiet $$($(BIN)/python -c \
+		'import tomllib; deep = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["deep"]; \
+		print(*(each for each in deep if each.startswith("torch")))')
+	@touch $@
+
 $(WORK)/joint/.ready: pyproject.toml
 	@$(PYTHON) -m venv $(WORK)/joint
-	@$(WORK)/joint/bin/python scripts/install.py originals --no-deps $(ORIGINALS)
+	@$(WORK)/joint/bin/python -m pip install --quiet --quiet --editable '.[originals]'
+	@$(WORK)/joint/bin/python -m pip install --quiet --quiet --no-deps $(ORIGINALS)
 	@touch $@
 
 $(WORK)/tools/.ready: requirements/tools.txt
@@ -172,18 +211,12 @@ $(WORK)/container/.ready: requirements/container.txt $(WORK)/tools/.ready
 		--no-deps --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
-# The tests of the web page drive a real browser: one that is here, or Debian's, best without the windows that nobody sees.
-APT_GET := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
-$(VENV)/.ready-browser: | $(BIN)/python
-	@command -v chromium-headless-shell > /dev/null || command -v chromium > /dev/null \
-		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get update -qq \
-			&& { $(APT_GET) chromium-headless-shell > /dev/null || $(APT_GET) chromium > /dev/null; }; } \
-		|| { echo 'The tests of the web page need Chromium: sudo apt-get install chromium-headless-shell'; exit 1; }
-	@touch $@
+# Debian's packages are installed where that can be done without asking; elsewhere the tests that need them are left out.
+installed = command -v $(1) > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get update -qq \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) > /dev/null; }
+browser: # what the tests of the page drive
+	@command -v chromium > /dev/null || $(call installed,chromium-headless-shell,chromium-headless-shell) \
+		|| echo 'No Chromium: the tests of the page are left out (sudo apt-get install chromium-headless-shell).'
 
-# One stamp per purpose, so that running asks for no more than the base install.
-$(VENV)/.ready-test: requirements/build.txt requirements/test.txt
-$(VENV)/.ready-%: pyproject.toml | $(BIN)/python
-	$(call heading,set-up for $*)
-	@$(BIN)/python scripts/install.py $(EXTRAS_$*) $(LOCK_$*)
-	@touch $@
+strace: # what shows the files and connections of a process
+	@$(call installed,strace,strace) || echo 'No strace: the test of privacy is left out (sudo apt-get install strace).'

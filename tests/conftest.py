@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests import tiers
 
 # Until the tests are collected all that is made is kept, a million objects: a search for garbage among them finds none.
 gc.disable()
@@ -75,15 +78,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         os.close(lock)
 
 
-# What takes long begins first, lest one worker still has it to do when the others are done; and what needs the object
-# storage is together, so that one worker starts it.
-FIRST = (
-    *("tests/service/test_schema.py", "tests/browser/test_first_hour.py"),
-    *("tests/collection/remote/", "tests/service/test_replicas.py"),
-    *("tests/service/test_serve_command.py", "tests/service/test_hostile_requests.py", "tests/docs/test_examples.py"),
-)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package alone: tests have none, and each worker would read all their docstrings."""
@@ -91,12 +85,44 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the tests into the order of ``FIRST``; all others stay in theirs, after them."""
-    places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(
-        key=lambda item: next((place for name, place in places.items() if item.nodeid.startswith(name)), len(FIRST))
-    )
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the modules of the other tier and of other shards: importing them takes as long as many tests."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    tier, shard = config.getoption("--tier"), config.getoption("--shard")
+    if shard and tiers.shard_of(collection_path) != shard:
+        return True
+    if tier == "quick" and tiers.is_full(collection_path) and not tiers.has_end_to_end(collection_path):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the tier that is asked for; examples of docstrings belong to the full one."""
+    tier = config.getoption("--tier")
+    if tier == "all":
+        return
+    kept, left = [], []
+    for item in items:
+        is_test = item.path.is_relative_to(Path(__file__).parent)
+        is_quick = is_test and tiers.is_quick(item)
+        (kept if is_quick == (tier == "quick") else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a quick test that takes too long: processor time, so that a busy machine fails nothing."""
+    start = time.process_time()
+    yield
+    took = time.process_time() - start
+    if item.config.getoption("--tier") == "quick" and took > tiers.QUICK_LIMIT_S and not tiers.is_end_to_end(item):
+        pytest.fail(
+            f"{took:.1f} s of processor time, more than a quick test may take ({tiers.QUICK_LIMIT_S:g} s): "
+            "make it smaller, or give it to the full tier in tests/tiers.py",
+            pytrace=False,
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -175,7 +201,9 @@ def everything_in_storage(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the tests of collections and of the service run on object storage."""
+    """Choose tests by tier and shard, and where collections are kept."""
+    parser.addoption("--tier", choices=tiers.TIERS, default="all", help="quick tests, the full run's others, or all")
+    parser.addoption("--shard", choices=tuple(tiers.SHARD_FOLDERS), help="one part of the full run")
     parser.addoption(
         "--storage",
         nargs="?",

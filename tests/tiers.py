@@ -1,0 +1,84 @@
+"""Say which tests are quick, and which shard of the full run has the others.
+
+``make test`` runs the quick tier: unit tests without PyTorch, servers, browsers and long fits, and one run of each
+large part from end to end. ``make test-all`` runs what is not quick, a shard after the other or side by side.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+TIERS = ("quick", "full", "all")
+
+# A quick test that takes more processor time fails.
+QUICK_LIMIT_S = 1.0
+
+# The first folder under tests/ decides; modules directly under tests/ belong to the first shard.
+SHARD_FOLDERS = {
+    "methods": frozenset(
+        {"", "benchmark", "codes", "data", "encoders", "figures", "metrics", "models", "protocols", "retriever"}
+    ),
+    "collection": frozenset({"collection"}),
+    "service": frozenset({"cli", "service"}),
+    "page": frozenset({"browser"}),
+    "documents": frozenset({"docs", "golden", "packaging"}),
+}
+
+# One real run of each large part belongs to the quick tier, however long it takes.
+END_TO_END = frozenset(
+    {
+        "browser/test_search.py::test_typing_brings_pictures_with_probabilities",
+        "cli/test_index_command.py::test_a_folder_becomes_searchable_with_one_command",
+        "collection/test_processes.py::test_nothing_acknowledged_is_lost_to_kills",
+        "service/test_serve_command.py::test_a_service_prints_its_address_and_ends_cleanly",
+    }
+)
+
+# Everything below these folders is left to the full tier.
+FULL_FOLDERS = frozenset({"browser", "docs", "golden", "packaging", "service"})
+
+# Modules with long fits, PyTorch, many processes or many cases.
+FULL_FILES = frozenset({"models/test_contract.py"})
+
+# Tests with these fixtures start servers or programs.
+FULL_FIXTURES = frozenset({"serve", "started_service"})
+
+
+def place_of(path: Path) -> PurePosixPath:
+    """Return the path of a test module below ``tests/``."""
+    return PurePosixPath(path.relative_to(Path(__file__).parent).as_posix())
+
+
+def is_full(path: Path) -> bool:
+    """Return True if all tests of a module belong to the full tier, but for those of ``END_TO_END``."""
+    place = place_of(path)
+    return str(place) in FULL_FILES or any(str(folder) in FULL_FOLDERS for folder in place.parents)
+
+
+def has_end_to_end(path: Path) -> bool:
+    """Return True if a module has a test of ``END_TO_END``."""
+    return any(name.partition("::")[0] == str(place_of(path)) for name in END_TO_END)
+
+
+def is_end_to_end(item: pytest.Item) -> bool:
+    """Return True if a test is the end-to-end run of a large part."""
+    return f"{place_of(item.path)}::{item.nodeid.rpartition('::')[2].partition('[')[0]}" in END_TO_END
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Return True if a test belongs to the quick tier."""
+    if is_end_to_end(item):
+        return True
+    return not is_full(item.path) and FULL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def shard_of(path: Path) -> str:
+    """Return the shard of the full run that has a test module."""
+    place = place_of(path)
+    folder = place.parts[0] if len(place.parts) > 1 else ""
+    for shard, folders in SHARD_FOLDERS.items():
+        if folder in folders:
+            return shard
+    raise ValueError(f"tests/{folder} is in no shard: add it to SHARD_FOLDERS in tests/tiers.py")
