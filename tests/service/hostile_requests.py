@@ -207,7 +207,7 @@ def bad_documents() -> Iterator[bytes]:
         b'{"name": "../../etc"}',
         b'{"search_id": "' + b"0" * 32 + b'", "item": "x", "position": 99999999999999999999, "kind": "open"}',
     ]
-    paths = ["search", "items", "clicks", "votes", "jobs", "retrievers", "explanations"]
+    paths = ["search", "items", "clicks", "jobs", "retrievers", "explanations"]
     for body in bodies:
         for path in (*(f"{BASE}/{name}" for name in paths), "/v1/session"):
             yield written(path, body)

@@ -126,11 +126,9 @@ def test_words_that_cannot_be_written_do_no_harm(log: ClickLog) -> None:
     assert triad["query"].startswith("half ")
 
 
-def test_an_unknown_kind_or_choice_is_refused(log: ClickLog) -> None:
+def test_an_unknown_kind_is_refused(log: ClickLog) -> None:
     with pytest.raises(InvalidInputError, match="less_like"):
         log.record_click(search_id=search(log), item=ITEMS[0], position=1, kind="stare")
-    with pytest.raises(InvalidInputError, match="neither"):
-        log.record_vote(left=search(log), right=search(log), choice="maybe")
 
 
 def test_a_page_continues_its_search_and_no_other(log: ClickLog) -> None:

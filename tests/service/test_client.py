@@ -214,7 +214,7 @@ def test_when_and_where(client: Client) -> None:
     client.update(item.id, metadata=item.metadata)
 
 
-def test_clicks_votes_and_the_log(client: Client) -> None:
+def test_clicks_and_the_log(client: Client) -> None:
     search = client.search("a red boat", limit=3)
     client.click(search, search.answers[1], "open")
     assert b"a red boat" in client.export("csv")
@@ -223,7 +223,6 @@ def test_clicks_votes_and_the_log(client: Client) -> None:
     with pytest.raises(ServiceError, match="not remembered"):
         client.click(other, other.answers[0])
     assert client.query_log(days=7).clicks == 1
-    assert client.votes().pairs == []
     client.forget()
     assert client.query_log(days=7).searches == 0
 

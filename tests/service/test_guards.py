@@ -16,7 +16,7 @@ ASKING = {"search", "searchWithPicture", "explainAnswer"}
 # What people did is theirs: it is not shown without token or page.
 PRIVATE = {"exportClicks", "getQueryLog"}
 # What a service that only reads still remembers.
-REMEMBERED = {"recordClick", "recordVote", "upload"}
+REMEMBERED = {"recordClick", "upload"}
 
 
 @pytest.fixture(scope="module")

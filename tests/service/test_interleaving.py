@@ -8,6 +8,8 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from fractions import Fraction
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,14 @@ def shown(log: ClickLog, interleaving: int, teams: list[Any], *, first: int = 1,
     )
     assert search_id is not None
     return search_id
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_sign_test_is_exact(wins: int, losses: int) -> None:
+    n = wins + losses
+    tail = sum((Fraction(comb(n, i), 2**n) for i in range(min(wins, losses) + 1)), Fraction(0))
+    assert sign_test(wins, losses) == pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12)
+    assert sign_test(wins, losses) == sign_test(losses, wins)
 
 
 @given(SEARCHES)

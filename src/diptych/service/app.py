@@ -48,7 +48,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.rehearsals_router,
     jobs.router,
     clicks.router,
-    clicks.votes_router,
     clicks.interleaving_router,
     collections.learning_router,
     explanations.router,

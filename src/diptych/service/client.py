@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from diptych.service.clicks.export import ExportFormat
-from diptych.service.clicks.records import ClickKind, VoteChoice
+from diptych.service.clicks.records import ClickKind
 from diptych.service.connection import Connection, ServiceError, address, without_none
 from diptych.service.jobs.store import JobKind
-from diptych.service.schemas.clicks import InterleavingDocument, InterleavingList, QueryLogDocument, VoteList
+from diptych.service.schemas.clicks import InterleavingDocument, InterleavingList, QueryLogDocument
 from diptych.service.schemas.collections import (
     AlbumDocument,
     AlbumList,
@@ -369,17 +369,8 @@ class Client(Connection):
         return self._send("GET", self._at("clicks"), params=asked).content
 
     def forget(self) -> None:
-        """Forget every search, click and vote."""
+        """Forget every search and click."""
         self._send("DELETE", self._at("clicks"))
-
-    def vote(self, left: SearchResponse, right: SearchResponse, choice: VoteChoice) -> None:
-        """Remember which of two searches is better: one query, asked with two retrievers."""
-        body = {"left": left.search_id, "right": right.search_id, "choice": choice}
-        self._send("POST", self._at("votes"), json=body)
-
-    def votes(self) -> VoteList:
-        """Return how often each retriever was preferred to each other one."""
-        return self._read(VoteList, "GET", self._at("votes"))
 
     def interleave(self, a: str, b: str) -> InterleavingDocument:
         """Let two retrievers answer searches together from now on, and count whose answers are clicked."""

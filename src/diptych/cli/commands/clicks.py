@@ -61,7 +61,6 @@ def _facts(counts: LogCounts) -> dict[str, str]:
         "different queries": f"{counts.queries:,}",
         "results shown": f"{counts.results_shown:,}",
         "clicks": f"{counts.clicks:,}",
-        "votes": f"{counts.votes:,}",
     }
     if counts.since is not None and counts.until is not None:
         days = (datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for moment in (counts.since, counts.until))
@@ -110,7 +109,7 @@ def forget(
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete logged searches, results, clicks and votes, and rehearsals, which quote them; they are gone for good."""
+    """Delete logged searches, results and clicks, and rehearsals, which quote them; they are gone for good."""
     import time
 
     from diptych.service.rehearsals import forget_rehearsals

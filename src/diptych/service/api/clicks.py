@@ -1,4 +1,4 @@
-"""Click-log routes: record, export and forget clicks, report on queries, interleave retrievers, and record votes."""
+"""Click-log routes: record, export and forget clicks, report on queries, and interleave retrievers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ from diptych.service.schemas.clicks import (
     InterleavingList,
     InterleavingRequest,
     QueryLogDocument,
-    VoteList,
-    VoteReceipt,
-    VoteRequest,
 )
 
 _log = logging.getLogger("diptych.service")
@@ -127,7 +124,7 @@ def export_clicks(
 
 @router.delete(_CLICKS, status_code=status.HTTP_204_NO_CONTENT, operation_id="forgetClicks", dependencies=[Writing])
 def forget_clicks(log: RequestClickLog) -> None:
-    """Forget everything that was asked, shown, clicked and voted, and the rehearsals that quote it."""
+    """Forget everything that was asked, shown and clicked, and the rehearsals that quote it."""
     with click_log_problems():
         log.forget()
     forget_rehearsals(log.path)
@@ -232,21 +229,3 @@ def _documents(collection: Collection, reports: list[InterleavingReport]) -> lis
         members = {**asdict(report), **asdict(one), **told}
         documents.append(InterleavingDocument.model_validate(members, extra="ignore"))
     return documents
-
-
-votes_router = APIRouter(prefix="/v1", tags=["votes"], dependencies=[Reading])
-_VOTES = "/collections/{collection}/votes"
-
-
-@votes_router.post(_VOTES, status_code=status.HTTP_201_CREATED, operation_id="recordVote", dependencies=[Clicking])
-def record_vote(log: RequestClickLog, vote: VoteRequest) -> VoteReceipt:
-    """Remember which of two searches, of one query with two search models, a person prefers."""
-    with click_log_problems():
-        return VoteReceipt(id=log.record_vote(left=vote.left, right=vote.right, choice=vote.choice))
-
-
-@votes_router.get(_VOTES, operation_id="listVotes")
-def list_votes(log: RequestClickLog) -> VoteList:
-    """Count the votes for each two search models, with the sign test on them."""
-    with click_log_problems():
-        return VoteList.model_validate({"pairs": log.votes()}, from_attributes=True)

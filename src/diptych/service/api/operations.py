@@ -46,7 +46,6 @@ _TAGS = {
     "maps": "A collection in the plane.",
     "clicks": "What people used, kept on this machine.",
     "query log": "What was asked, how often, and what found nothing.",
-    "votes": "Which search model people prefer.",
     "interleaving": "Two search models that answer together, and whose answers are clicked.",
     "learning": "What was learned from clicks, and the way back.",
     "session": "Signing in to the page.",

@@ -40,10 +40,6 @@ CREATE TABLE IF NOT EXISTS clicks (
     id INTEGER PRIMARY KEY, search INTEGER NOT NULL, item TEXT NOT NULL, position INTEGER NOT NULL, caption_id TEXT,
     kind TEXT NOT NULL, time REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS votes (
-    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, second INTEGER NOT NULL, choice TEXT NOT NULL, time REAL NOT NULL,
-    UNIQUE (first, second)
-);
 CREATE TABLE IF NOT EXISTS interleavings (
     number INTEGER PRIMARY KEY, a TEXT NOT NULL, a_fingerprint TEXT NOT NULL, b TEXT NOT NULL,
     b_fingerprint TEXT NOT NULL, started REAL NOT NULL, stopped REAL
@@ -143,11 +139,10 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 _DELETE_ALL = tuple(
-    f"DELETE FROM {table}" for table in ("votes", "clicks", "drafts", "pages", "searches", "queries", "retrievers")
+    f"DELETE FROM {table}" for table in ("clicks", "drafts", "pages", "searches", "queries", "retrievers")
 )
 _IS_OLD = "IN (SELECT number FROM searches WHERE time < :before)"
 _DELETE_BEFORE = (
-    f"DELETE FROM votes WHERE first {_IS_OLD} OR second {_IS_OLD}",
     *(f"DELETE FROM {table} WHERE search {_IS_OLD}" for table in ("clicks", "drafts", "pages")),
     "DELETE FROM searches WHERE time < :before",
     "DELETE FROM queries WHERE number NOT IN (SELECT query FROM searches)",

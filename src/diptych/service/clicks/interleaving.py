@@ -1,4 +1,4 @@
-"""Comparing two retrievers by what people do: interleaved searches, votes, and the sign test on both."""
+"""Two retrievers compared by interleaved searches: what is counted, and the sign test on it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Self
 
-from diptych.service.clicks.records import NEGATIVE_CLICK, SWAPPED, InterleavingError, VoteChoice
+from diptych.service.clicks.records import NEGATIVE_CLICK, InterleavingError
 
 
 def sign_test(wins: int, losses: int) -> float:
     """Return the two-sided p-value of the exact sign test: Pr of a split at least as uneven by tossing a fair coin.
 
-    With n = wins + losses and m = min(wins, losses), p = min(1, 2 Σ_{i≤m} C(n, i) / 2ⁿ), and 1 without any vote. Ties
+    With n = wins + losses and m = min(wins, losses), p = min(1, 2 Σ_{i≤m} C(n, i) / 2ⁿ), and 1 where both are 0. Ties
     are left out, as Dixon and Mood (1946) do.
 
     >>> from diptych.service.clicks.interleaving import sign_test
@@ -131,45 +131,3 @@ class InterleavingReport:
             credit = connection.execute(_CREDIT, (one.number, NEGATIVE_CLICK)).fetchone()
             reports.append(cls(one, searches, *credit))
         return reports
-
-
-_COUNTS = """
-SELECT one.name, one.fingerprint, other.name, other.fingerprint, choice, count(*)
-FROM votes
-JOIN searches AS a ON a.number = first JOIN retrievers AS one ON one.number = a.retriever
-JOIN searches AS b ON b.number = second JOIN retrievers AS other ON other.number = b.retriever
-GROUP BY 1, 2, 3, 4, 5
-"""
-
-
-@dataclass(frozen=True)
-class VotePair:
-    """The votes on two retrievers, whichever side each was shown on."""
-
-    left: str
-    left_fingerprint: str
-    right: str
-    right_fingerprint: str
-    left_wins: int
-    right_wins: int
-    both: int
-    neither: int
-
-    @property
-    def p_value(self) -> float:
-        """How likely so uneven a split of the votes for one is if neither is better: the exact sign test."""
-        return sign_test(self.left_wins, self.right_wins)
-
-
-def vote_pairs(connection: sqlite3.Connection) -> list[VotePair]:
-    """Return the votes on each pair of retrievers, in the order of their names."""
-    counts: dict[tuple[str, str, str, str], dict[VoteChoice, int]] = {}
-    for *names, choice, count in connection.execute(_COUNTS):
-        one, other = tuple(names[:2]), tuple(names[2:])
-        left, right, side = (one, other, choice) if one <= other else (other, one, SWAPPED[choice])
-        pair = counts.setdefault((*left, *right), {"left": 0, "right": 0, "both": 0, "neither": 0})
-        pair[side] += count
-    return [
-        VotePair(*names, pair["left"], pair["right"], pair["both"], pair["neither"])
-        for names, pair in sorted(counts.items())
-    ]

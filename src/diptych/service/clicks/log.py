@@ -21,18 +21,15 @@ from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import BATCH_SECONDS, LogWriter, click_log_error, connect, delete_searches
 from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
-from diptych.service.clicks.interleaving import Interleaving, InterleavingReport, VotePair, vote_pairs
+from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
 from diptych.service.clicks.records import (
     CLICK_KINDS,
-    VOTE_CHOICES,
     Click,
     ClickKind,
     ClickLogError,
     InterleavedPage,
     PendingSearch,
     UnknownSearchError,
-    Vote,
-    VoteChoice,
     is_plain,
     normalised_query,
 )
@@ -215,13 +212,6 @@ class ClickLog:
         click = Click(_search_key(search_id), item, position, kind, caption_id, now, number)
         return self._write_with_retry(click.write)
 
-    def record_vote(self, *, left: str, right: str, choice: VoteChoice) -> int:
-        """Record which of two searches a person prefers, of one query with two retrievers; a later vote replaces it."""
-        if choice not in VOTE_CHOICES:
-            raise InvalidInputError(f"unknown choice {choice!r}; use one of {', '.join(VOTE_CHOICES)}")
-        vote = Vote(_search_key(left), _search_key(right), choice, self._clock())
-        return self._write_with_retry(vote.write)
-
     def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
         """Say whether a further page of this can go on with a search of that id: one that asked the same."""
         try:
@@ -258,11 +248,6 @@ class ClickLog:
         with self._snapshot() as connection:
             return query_report(connection, now=self._clock(), days=days)
 
-    def votes(self) -> list[VotePair]:
-        """Return how often each of two retrievers was preferred to the other."""
-        with self._snapshot() as connection:
-            return vote_pairs(connection)
-
     def counts(self) -> LogCounts:
         """Return how much the log holds."""
         with self._snapshot() as connection:
@@ -280,7 +265,7 @@ class ClickLog:
             return write_export(connection, stream, what, format)
 
     def forget(self, before: float | None = None) -> None:
-        """Erase everything, or the searches before a time (in seconds since 1970) with their clicks and votes."""
+        """Erase everything, or the searches before a time (in seconds since 1970) with their clicks."""
         self.flush()
         with self._translated_errors(), closing(connect(self.path)) as connection:
             delete_searches(connection, before)

@@ -1,4 +1,4 @@
-"""What a click log records (searches with the results shown, clicks, votes), and what goes wrong with one."""
+"""What a click log records (searches with the results shown, and clicks), and what goes wrong with one."""
 
 from __future__ import annotations
 
@@ -63,12 +63,8 @@ class InterleavingError(DiptychError):
 
 
 ClickKind = Literal["open", "original", "more_like", "less_like"]
-VoteChoice = Literal["left", "right", "both", "neither"]
 CLICK_KINDS: tuple[ClickKind, ...] = get_args(ClickKind)
-VOTE_CHOICES: tuple[VoteChoice, ...] = get_args(VoteChoice)
 
-# A vote as it reads with the two sides exchanged.
-SWAPPED: dict[VoteChoice, VoteChoice] = {"left": "right", "right": "left", "both": "both", "neither": "neither"}
 # Asking for less of something is recorded, but it is no sign that the answer was wanted.
 NEGATIVE_CLICK: ClickKind = "less_like"
 
@@ -171,16 +167,6 @@ def _consecutive_runs(shown: tuple[tuple[str, int], ...]) -> list[tuple[int, lis
 _LAST_POSITION = 2**31
 
 
-def _find_search(connection: sqlite3.Connection, search: bytes) -> tuple[int, int, str, int]:
-    """Return the numbers of a search, its query and its retriever, with its target before the last."""
-    found: tuple[int, int, str, int] | None = connection.execute(
-        "SELECT number, query, target, retriever FROM searches WHERE id = ?", (search,)
-    ).fetchone()
-    if found is None:
-        raise UnknownSearchError(search.hex())
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Click:
     """What a person did with one result of a search."""
@@ -195,7 +181,10 @@ class Click:
 
     def write(self, connection: sqlite3.Connection) -> int:
         """Write the click if the search showed the item there, and return its number."""
-        search = _find_search(connection, self.search)[0]
+        found = connection.execute("SELECT number FROM searches WHERE id = ?", (self.search,)).fetchone()
+        if found is None:
+            raise UnknownSearchError(self.search.hex())
+        search = int(found[0])
         if not self._was_shown(connection, search):
             raise NotShownError(self.item, self.position)
         if self.visitor is not None:
@@ -226,27 +215,3 @@ class Click:
 def _writable(text: str) -> str:
     # What is no character cannot be written to the file; a client may still send it.
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """Which of two searches a person prefers."""
-
-    left: bytes
-    right: bytes
-    choice: VoteChoice
-    time: float
-
-    def write(self, connection: sqlite3.Connection) -> int:
-        """Write the vote instead of an earlier one on the same two searches, and return its number."""
-        left, *asked_left, retriever_left = _find_search(connection, self.left)
-        right, *asked_right, retriever_right = _find_search(connection, self.right)
-        if asked_left != asked_right or retriever_left == retriever_right:
-            raise InvalidInputError("the two searches do not compare; vote on one query asked with two retrievers")
-        # In one order, so that a vote on the same two searches from the other side replaces this one.
-        first, second, choice = (left, right, self.choice) if left < right else (right, left, SWAPPED[self.choice])
-        added = connection.execute(
-            "INSERT OR REPLACE INTO votes (first, second, choice, time) VALUES (?, ?, ?, ?)",
-            (first, second, choice, self.time),
-        )
-        return int(added.lastrowid or 0)

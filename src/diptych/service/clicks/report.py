@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogCounts:
-    """Numbers of what was asked, shown, clicked and voted; times are seconds since 1970, None of an empty log."""
+    """Numbers of what was asked, shown and clicked; times are seconds since 1970, None of an empty log."""
 
     searches: int
     queries: int
     results_shown: int
     clicks: int
-    votes: int
     since: float | None
     until: float | None
 
@@ -34,7 +33,7 @@ class LogCounts:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM searches), (SELECT count(*) FROM queries),"
             " (SELECT coalesce(sum(length), 0) FROM pages INDEXED BY pages_by_place),"
-            " (SELECT count(*) FROM clicks), (SELECT count(*) FROM votes),"
+            " (SELECT count(*) FROM clicks),"
             " (SELECT min(time) FROM searches), (SELECT max(time) FROM searches)"
         ).fetchone()
         return cls(*row)

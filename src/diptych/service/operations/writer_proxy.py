@@ -19,7 +19,7 @@ from diptych.service.security.limits import client_leaves
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # What changes nothing, or only what every process may write: the log of clicks, uploads, the browser's own cookie.
 _OWN = re.compile(
-    r"/v1/(?:session|uploads|collections/[^/]+/(?:search|search/picture|explanations|clicks|votes))/?", re.IGNORECASE
+    r"/v1/(?:session|uploads|collections/[^/]+/(?:search|search/picture|explanations|clicks))/?", re.IGNORECASE
 )
 # Jobs are processes of the writer, which alone knows how far they are.
 _JOBS = re.compile(r"/v1/collections/[^/]+/jobs(?:/[^/]+)?/?")

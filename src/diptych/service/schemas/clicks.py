@@ -1,4 +1,4 @@
-"""Clicks, the query log, and two retrievers compared over REST: interleaved on live traffic, and by votes."""
+"""Clicks, the query log, and two retrievers that are interleaved on live traffic, over REST."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from diptych.service.clicks.records import ClickKind, VoteChoice
+from diptych.service.clicks.records import ClickKind
 from diptych.service.schemas import Document, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import Fingerprint
 
@@ -54,52 +54,6 @@ class InterleavingList(Document):
 
     interleavings: list[InterleavingDocument]
     """The latest first; at most that one runs."""
-
-
-class VoteRequest(RequestDocument):
-    """Which of two searches a person prefers: one query, asked with two search models."""
-
-    model_config = with_examples(
-        {"left": "0123456789abcdef0123456789abcdef", "right": "fedcba9876543210fedcba9876543210", "choice": "left"}
-    )
-
-    left: str = Field(min_length=1, max_length=64)
-    """The search_id of the answers on the left."""
-    right: str = Field(min_length=1, max_length=64)
-    """The search_id of the answers on the right."""
-    choice: VoteChoice
-    """The better one, both if they are equally good, neither if equally bad."""
-
-
-class VoteReceipt(Document):
-    """The vote is on the disk."""
-
-    id: int
-    """Its number in the log."""
-
-
-class VotePairDocument(Document):
-    """How often each of two search models was preferred, whichever side it was shown on."""
-
-    left: str
-    left_fingerprint: Fingerprint
-    right: str
-    right_fingerprint: Fingerprint
-    left_wins: int
-    right_wins: int
-    both: int
-    """Votes that found both good."""
-    neither: int
-    """Votes that found neither good."""
-    p_value: float
-    """How likely so uneven a split of the votes for one is if neither is better: the exact sign test, two-sided."""
-
-
-class VoteList(Document):
-    """The votes on each two search models that were compared."""
-
-    pairs: list[VotePairDocument]
-    """In the order of the names."""
 
 
 class ClickRequest(RequestDocument):

@@ -1,10 +1,10 @@
-// The compare view: one query, two search models, side by side, and a vote.
+// The compare view: one query, two search models, side by side.
 
 import { HistoryCard } from "../compare/history.js";
 import { RehearsalCard } from "../compare/rehearsals.js";
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
-import { count, percent, pValue } from "../parts/format.js";
+import { count, percent } from "../parts/format.js";
 import { KINDS, outcome, showJob } from "../parts/jobs.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
@@ -12,7 +12,6 @@ import { modelName, term } from "../parts/words.js";
 import { tile } from "../search/tile.js";
 
 const SHOWN = 12;
-const CHOICES = [["left", "Left is better"], ["both", "Both are good"], ["neither", "Neither"], ["right", "Right is better"]];
 
 class CompareView {
   constructor(root, app) {
@@ -21,22 +20,18 @@ class CompareView {
     this.stopping = new AbortController();
     this.words = h("input", { type: "search", name: "q", id: "compare-words", "data-search-box": true, placeholder: "A query for both search models", "aria-label": "Query", autocomplete: "off" });
     this.pickers = ["left", "right"].map((side) => h("select", { id: `compare-${side}`, "aria-label": `Search model ${side === "left" ? "one" : "two"}`, onchange: () => this.ask() }));
-    this.blind = h("input", { type: "checkbox", role: "switch", onchange: () => this.ask() });
     this.form = h("form", { class: "compare-form", role: "search", onsubmit: (event) => this.ask(event) },
       this.words, h("button", { class: "primary" }, "Compare"),
-      h("div", { class: "compare-choice" }, this.pickers[0], h("span", { class: "faint" }, "against"), this.pickers[1],
-        h("label", { class: "switch" }, this.blind, h("span", {}, "Hide the names until I have voted"))));
+      h("div", { class: "compare-choice" }, this.pickers[0], h("span", { class: "faint" }, "against"), this.pickers[1]));
     this.adding = h("div", { class: "compare-adding" });
     this.columns = h("div", { class: "compare-columns" });
-    this.voting = h("div", { class: "compare-voting" });
+    this.overlap = h("p", { class: "compare-overlap faint" });
     this.rehearsals = new RehearsalCard(app, this.stopping.signal);
     this.history = new HistoryCard(app, this.stopping.signal, () => this.loadRetrievers());
-    this.tally = h("section", { class: "card", "aria-labelledby": "tally-title", hidden: true });
     root.append(h("div", { class: "compare" },
-      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two ", term("search models"), ". Vote for the better answers; the count says when the difference is more than chance.")),
-      this.form, this.voting, this.columns, this.tally, this.adding, this.history.element, this.rehearsals.element));
+      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two ", term("search models"), ".")),
+      this.form, this.overlap, this.columns, this.adding, this.history.element, this.rehearsals.element));
     this.ready = this.loadRetrievers();
-    this.showTally();
   }
 
   close() {
@@ -94,7 +89,6 @@ class CompareView {
     for (const [place, side] of ["left", "right"].entries()) {
       if (this.names.includes(params.get(side))) this.pickers[place].value = params.get(side);
     }
-    this.blind.checked = params.get("blind") === "1";
     if (this.words.value && this.names.length > 1) this.run();
     else this.columns.replaceChildren();
   }
@@ -106,19 +100,16 @@ class CompareView {
     const params = new URLSearchParams(this.app.collections.length > 1 ? { c: this.collection.name } : {});
     params.set("q", this.words.value.trim());
     ["left", "right"].forEach((side, place) => params.set(side, this.pickers[place].value));
-    if (this.blind.checked) params.set("blind", "1");
     go("/compare", params, { replace: this.key === params.toString() });
   }
 
   async run() {
     this.asking?.abort();
     this.asking = new AbortController();
-    this.voting.replaceChildren();
+    this.overlap.replaceChildren();
     this.columns.setAttribute("aria-busy", "true");
     const names = this.pickers.map((picker) => picker.value);
     if (names[0] === names[1]) return this.columns.replaceChildren(notice("The same search model twice", "Choose two different ones."));
-    // Whoever sees no names should not guess them from the side either.
-    if (this.blind.checked && Math.random() < 0.5) names.reverse();
     const search = (retriever) => ask(address(this.collection.name, "search"), {
       method: "POST", json: { query: this.words.value.trim(), retriever, limit: SHOWN }, signal: this.asking.signal,
     });
@@ -134,9 +125,8 @@ class CompareView {
     const ids = pages.map((page) => new Set(page.answers.map(({ id }) => id)));
     const shared = (answer) => ids.every((set) => set.has(answer.id));
     const answers = pages.flatMap((page, side) => page.answers.map((answer) => ({ ...answer, side, retriever: names[side], position: answer.rank })));
-    this.titles = names.map((name, side) => h("h2", {}, this.blind.checked ? ["Left", "Right"][side] : name));
     this.columns.replaceChildren(...pages.map((page, side) => h("section", { class: "compare-column", "aria-label": ["Left", "Right"][side] },
-      h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : `${count(page.answers.filter(({ good }) => good).length, "likely match", "likely matches")} (${percent(page.cutoff)} or more)`)),
+      h("div", { class: "compare-head" }, h("h2", {}, names[side]), h("p", { class: "faint" }, page.no_good_match ? "no good match" : `${count(page.answers.filter(({ good }) => good).length, "likely match", "likely matches")} (${percent(page.cutoff)} or more)`)),
       h("ol", { class: "compare-tiles" }, answers.filter((answer) => answer.side === side).map((answer) =>
         tile(this.collection.name, answer, { onOpen: (chosen) => this.open(chosen), marks: shared(answer) ? ["in both"] : [] }))))));
     this.app.list = {
@@ -145,7 +135,7 @@ class CompareView {
     };
     const overlap = [...ids[0]].filter((id) => ids[1].has(id)).length;
     announce(`Two lists of ${SHOWN} results, ${overlap} in both`);
-    this.showVoting(pages, names, overlap);
+    this.overlap.textContent = `${overlap} of ${SHOWN} in both lists`;
   }
 
   click(searchId, answer, kind) {
@@ -157,41 +147,6 @@ class CompareView {
   open(answer) {
     this.app.list.click(answer, "open");
     openItem(answer.id);
-  }
-
-  showVoting(pages, names, overlap) {
-    const remark = h("p", { class: "faint" }, `${overlap} of ${SHOWN} in both lists`);
-    if (!pages.every((page) => page.search_id)) return this.voting.replaceChildren(remark, h("p", { class: "faint" }, "Votes are kept in the click log, which is off."));
-    if (!session.csrf) return this.voting.replaceChildren(remark);
-    const buttons = CHOICES.map(([choice, label]) => h("button", { type: "button", onclick: () => this.vote(pages, names, choice) }, label));
-    this.voting.replaceChildren(h("div", { class: "actions", role: "group", "aria-label": "Vote" }, buttons), remark);
-  }
-
-  async vote(pages, names, choice) {
-    try {
-      await ask(address(this.collection.name, "votes"), { method: "POST", json: { left: pages[0].search_id, right: pages[1].search_id, choice } });
-      this.titles.forEach((title, side) => { title.textContent = names[side]; });
-      this.voting.replaceChildren(h("p", { tabindex: -1 }, "Thank you. ", h("span", { class: "faint" }, `Left is ${names[0]}, right is ${names[1]}.`)));
-      this.voting.firstChild.focus();
-      this.showTally();
-    } catch (error) {
-      tell(error.message, "error");
-    }
-  }
-
-  async showTally() {
-    const { pairs } = await ask(address(this.collection.name, "votes"), { signal: this.stopping.signal }).catch(() => ({ pairs: [] }));
-    this.tally.hidden = !pairs.length;
-    this.tally.replaceChildren(h("h2", { id: "tally-title" }, "Votes so far"), h("ul", { class: "tally" }, pairs.map((pair) => this.pair(pair))));
-  }
-
-  pair({ left, right, left_wins: one, right_wins: other, both, neither, p_value: p }) {
-    const all = Math.max(1, one + other);
-    const verdict = p < 0.05 ? `${one > other ? left : right} is preferred` : "no clear difference yet";
-    return h("li", {},
-      h("p", {}, h("strong", {}, left), ` ${one} : ${other} `, h("strong", {}, right)),
-      h("span", { class: "tally-bar", "aria-hidden": "true" }, h("span", { class: "tally-left", style: { width: `${(100 * one) / all}%` } }), h("span", { class: "tally-right", style: { width: `${(100 * other) / all}%` } })),
-      h("p", { class: "faint" }, `${verdict} (${pValue(p)}, `, term("sign test"), `); both good ${both}, neither ${neither}`));
   }
 }
 

@@ -146,7 +146,7 @@ class LogView {
   }
 
   async forget() {
-    if (!(await confirm("Delete every query, click and vote of this collection? This cannot be undone.", "Delete"))) return;
+    if (!(await confirm("Delete every query and click of this collection? This cannot be undone.", "Delete"))) return;
     try {
       await ask(address(this.collection.name, "clicks"), { method: "DELETE" });
       tell("The log is empty.");
