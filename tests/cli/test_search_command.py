@@ -37,6 +37,13 @@ def files(document: dict[str, Any]) -> list[str]:
     return [Path(answer["path"]).name for answer in document["answers"]]
 
 
+def test_a_query_that_is_too_long_is_refused(run: Run, here: World) -> None:
+    result = run("search", "a" * 2001)
+    assert result.exit_code == 2
+    assert "at most 2,000 characters, got 2,001" in result.stderr
+    assert run("search", "a" * 300).exit_code == 0
+
+
 def test_answers_are_those_of_the_collection(run: Run, here: World) -> None:
     with Collection.open(here.collection) as collection:
         expected = collection.search("a red car", 5)

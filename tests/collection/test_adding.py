@@ -404,3 +404,42 @@ def test_one_bad_description_does_not_cost_the_others(collection: Collection, ph
     assert report.added == 1
     assert set(report.skipped) == {str(photos / "a.png"), str(photos / "b.png")}
     assert "JSON" in report.skipped[str(photos / "a.png")]
+
+
+class Picky(ToyRetriever):
+    """A retriever that fails on some texts, whatever stands beside them."""
+
+    def __init__(self, turn: int = 0, space: str = "cosine") -> None:
+        super().__init__(turn, space)
+        self.fingerprint = self.text_fingerprint = "picky"
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        if any("refused" in text for text in texts):
+            raise ValueError("math domain error")
+        return super().text_features(texts)
+
+
+def test_a_caption_that_cannot_be_encoded_costs_its_own_record_alone(photos: Path) -> None:
+    made = Collection.create(photos / ".diptych", Picky(), load_retriever=Picky.load)
+    captions = {"a.png": "a dog", "b.png": "this one is refused", "c.png": "a boat"}
+    records = [Record(photos / name, captions=[caption]) for name, caption in captions.items()]
+    report = made.add([*records, Record(captions=["a text"]), Record(captions=["also refused"])])
+    reason = "the caption {!r} cannot be encoded (math domain error)"
+    assert report.skipped == {
+        str(photos / "b.png"): reason.format("this one is refused"),
+        "also refused": reason.format("also refused"),
+    }
+    assert report.added == 3
+    assert not wrong_points(made)
+    assert [answer.caption for answer in made.search("a boat", k=1, target="texts")] == ["a boat"]
+    kept = made.items()[0]
+    with pytest.raises(InvalidInputError, match="cannot be encoded"):
+        made.update(kept.id, captions=["refused"])
+    assert made[kept.id].captions == kept.captions
+
+
+def test_captions_that_a_new_retriever_cannot_encode_are_reported(photos: Path) -> None:
+    made = Collection.create(photos / ".diptych", ToyRetriever(), load_retriever=Picky.load)
+    made.add([Record(captions=["a dog"]), Record(captions=["refused"])])
+    report = made.set_retriever(Picky())
+    assert (report.captions, list(report.failures)) == (1, ["refused"])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.collection import Query, parse_query
+from diptych.collection.search.query import MAX_QUERY_CHARACTERS, MAX_TERMS
 from diptych.errors import InvalidInputError
 
 
@@ -123,3 +124,13 @@ def test_operators_build_queries() -> None:
 def test_a_weight_is_a_number_other_than_zero(factor: float) -> None:
     with pytest.raises(InvalidInputError, match="weight"):
         factor * Query.text("a")
+
+
+def test_a_query_has_bounded_words_and_terms() -> None:
+    parse_query("a" * MAX_QUERY_CHARACTERS)
+    with pytest.raises(InvalidInputError, match="at most 2,000 characters, got 2,001"):
+        parse_query("a" * (MAX_QUERY_CHARACTERS + 1))
+    with pytest.raises(InvalidInputError, match="at most 2,000 characters, got 3,000"):
+        Query.text("a" * 1500) + Query.text("b" * 1500)
+    with pytest.raises(InvalidInputError, match="at most 16 terms, got 17"):
+        parse_query(" + ".join("a" * (MAX_TERMS + 1)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from diptych import Retriever
 from diptych.collection import Collection, Record
 from diptych.collection.storage.place import write_lock
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
@@ -235,3 +236,23 @@ def test_writes_that_wait_together_are_one_commit_and_fail_alone(running_service
         assert not any(item.id in collection for item in removed)
         assert len({answer.result().json()["id"] for answer in answers[20:23]}) == 1
         assert collection._state.store.version() - before < 20
+
+
+def test_a_caption_that_cannot_be_encoded_fails_its_own_request_alone(
+    running_service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = Retriever.text_features
+
+    def picky(self: Retriever, texts: Sequence[str]) -> Any:
+        if any("refused" in text for text in texts):
+            raise ValueError("math domain error")
+        return encode(self, texts)
+
+    monkeypatch.setattr(Retriever, "text_features", picky)
+    service = running_service()
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as client:
+        captions = [*(f"a kite, number {number}" for number in range(11)), "refused"]
+        with ThreadPoolExecutor(len(captions)) as pool:
+            answers = list(pool.map(lambda caption: client.post(ITEMS, json={"captions": [caption]}), captions))
+        assert [answer.status_code for answer in answers] == [*[201] * 11, 422]
+        assert "cannot be encoded" in answers[-1].json()["detail"]

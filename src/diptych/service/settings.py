@@ -26,8 +26,6 @@ class Limits:
     body_seconds: float = 30.0
     page_size: int = 200
     deepest_answer: int = 10_000
-    query_characters: int = 2_000
-    query_terms: int = 16
     filter_conditions: int = 32
     exported_items: int = 1_000
     kept_uploads: int = 1_000

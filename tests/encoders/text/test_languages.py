@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from diptych.data import data_folder
 from diptych.encoders import guess_language, language_probabilities
+from diptych.encoders.text import languages
 from diptych.encoders.text.languages import LANGUAGES, OTHER, _LetterCounts, language_note
 
 SHORT = {
@@ -33,6 +34,20 @@ def test_letters_in_a_row_are_counted_wherever_they_begin(words: list[str], lett
     marked = "".join(f"  {word} " for word in words)
     if letters.strip():
         assert _LetterCounts(words)[letters] == sum(marked.startswith(letters, place) for place in range(len(marked)))
+
+
+@pytest.mark.parametrize("n_letters", [200, 201, 300, 3000])
+def test_words_of_any_length_are_read(n_letters: int) -> None:
+    word = ("abcdefghij" * 300)[:n_letters]
+    assert sum(language_probabilities(word).values()) == pytest.approx(1)
+    assert guess_language(f"ein Hund am Strand {word}") == "de"
+
+
+def test_a_long_text_costs_no_more_than_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = []
+    monkeypatch.setattr(languages, "_evidence", lambda word: words.append(word) or {"en": -1.0})
+    language_probabilities("straw berries " * 10_000)
+    assert sum(map(len, words)) <= languages.MAX_LETTERS_READ
 
 
 @pytest.mark.parametrize("language", SHORT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, tee
 from pathlib import Path
@@ -133,7 +133,8 @@ class Adding:
         """Give stored items the captions, labels and metadata of records, without looking at their files."""
         changed = [(one, self._item(one, None)) for one in (PendingRecord(record, item) for item, record in changes)]
         for encoding in self._make_encodings():
-            encoding.texts({text_hash(text): text for _, item in changed for text in item.captions})
+            for reason in encoding.texts(_texts(changed)).values():
+                raise InvalidInputError(reason)
         self._write(changed, [])
 
     def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
@@ -254,15 +255,22 @@ class Adding:
             if item.content_hash in failures:
                 self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
         kept = [(work, item) for work, item in items if item.content_hash not in failures]
-        texts = {text_hash(text): text for _, item in kept for text in item.captions}
+        refused: dict[str, str] = {}
         for encoding in encodings:
-            encoding.texts(texts, made)
+            refused |= encoding.texts(_texts(kept), made)
+        kept = [(work, item) for work, item in kept if not self._refuses(work, item, refused)]
         self._write(kept, facts)
         for work, item in kept:
             self._count(work, item)
             self._written[item.id] = item
             self._written_contents.setdefault(item.content_hash or "", []).append(item)
         return tuple(item.id for _, item in kept)
+
+    def _refuses(self, work: PendingRecord, item: Item, refused: Mapping[str, str]) -> bool:
+        reasons = [refused[key] for key in map(text_hash, item.captions) if key in refused]
+        if reasons:
+            self.report.skipped[record_name(work.record)] = reasons[0]
+        return bool(reasons)
 
     def _items(self, batch: Sequence[PendingRecord], facts: Sequence[Facts]) -> list[tuple[PendingRecord, Item]]:
         items, claimed = [], set[str]()
@@ -373,6 +381,10 @@ def _with_facts(
         matched.append(replace(work, status=read[0]) if isinstance(read, tuple) and work.status else work)
         facts.append(read[1] if isinstance(read, tuple) else read)
     return matched, facts
+
+
+def _texts(items: Iterable[tuple[PendingRecord, Item]]) -> dict[str, str]:
+    return {text_hash(text): text for _, item in items for text in item.captions}
 
 
 def _captions(work: PendingRecord) -> Sequence[str]:

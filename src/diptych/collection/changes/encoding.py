@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ _FEW_PICTURES = 8
 
 @dataclass(frozen=True)
 class Encoded:
-    """What became of a task: keys and rows by table, and why pictures have none; ``unopened`` are files not there."""
+    """What became of a task: keys and rows by table, why contents have none, and ``unopened``: files not there."""
 
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def encode(task: EncodingTask, sources: Sources) -> Encoded:
 
 
 def encode_features(task: EncodingTask, sources: Sources) -> Encoded:
-    """Make features, once for retrievers that share an encoder; a picture that one cannot read has none."""
+    """Make features, once for retrievers that share an encoder; what one cannot read has none."""
     rows: dict[str, dict[str, AnyArray]] = {}
     failures: dict[str, str] = {}
     unopened: set[str] = set()
@@ -115,7 +116,9 @@ def encode_features(task: EncodingTask, sources: Sources) -> Encoded:
             wanted = task.lacking.get(points_table(names, side), ())
             fresh = [key for key in wanted if key not in failures and key not in features]
             if fresh and side == "text":
-                features |= _text_features(retriever, {key: task.texts[key] for key in fresh})
+                made_texts, refused = _text_features(retriever, {key: task.texts[key] for key in fresh})
+                features |= made_texts
+                failures |= refused
             elif fresh:
                 made = _Pictures(retriever, {key: task.files[key] for key in fresh})
                 features |= made.features
@@ -174,10 +177,29 @@ class _Pictures:
 _TEXTS_AT_ONCE = 1024
 
 
-def _text_features(retriever: RetrieverProtocol, texts: Mapping[str, str]) -> dict[str, AnyArray]:
-    listed = list(texts.values())
-    parts = (listed[start : start + _TEXTS_AT_ONCE] for start in range(0, len(listed), _TEXTS_AT_ONCE))
-    return dict(zip(texts, (row for part in parts for row in retriever.text_features(part)), strict=True))
+def _text_features(
+    retriever: RetrieverProtocol, texts: Mapping[str, str]
+) -> tuple[dict[str, AnyArray], dict[str, str]]:
+    """Return the features of texts, and the reasons of those that the encoder refuses."""
+    features: dict[str, AnyArray] = {}
+    failures: dict[str, str] = {}
+    keys = list(texts)
+    for start in range(0, len(keys), _TEXTS_AT_ONCE):
+        part = keys[start : start + _TEXTS_AT_ONCE]
+        try:
+            features |= _encoded_texts(retriever, texts, part)
+        except (ValueError, ArithmeticError):
+            # One bad text must not cost the others.
+            for key in part:
+                try:
+                    features |= _encoded_texts(retriever, texts, [key])
+                except (ValueError, ArithmeticError) as reason:
+                    failures[key] = f"the caption {textwrap.shorten(texts[key], 60)!r} cannot be encoded ({reason})"
+    return features, failures
+
+
+def _encoded_texts(retriever: RetrieverProtocol, texts: Mapping[str, str], keys: Sequence[str]) -> dict[str, AnyArray]:
+    return dict(zip(keys, retriever.text_features([texts[key] for key in keys]), strict=True))
 
 
 # Limits that overlap leave behind the one that ends last.
@@ -315,12 +337,17 @@ class Encoding:
             failures |= here.failures
         return failures
 
-    def texts(self, texts: Mapping[str, str], made: Encoded | None = None) -> None:
-        """Keep what was made of texts by content hash."""
-        fresh = self.from_features("text", self._keep("text", list(texts), made or Encoded()))
+    def texts(self, texts: Mapping[str, str], made: Encoded | None = None) -> dict[str, str]:
+        """Keep what was made of texts by content hash; return the reasons of those that cannot be encoded."""
+        made = made or Encoded()
+        left = self._keep("text", list(texts), made)
+        failures = {key: made.failures[key] for key in left if key in made.failures}
+        fresh = [key for key in self.from_features("text", left) if key not in failures]
         if fresh:
-            task = self._task("text", fresh, texts={key: texts[key] for key in fresh})
-            self._keep("text", fresh, encode(task, [self.source]))
+            here = encode(self._task("text", fresh, texts={key: texts[key] for key in fresh}), [self.source])
+            self._keep("text", fresh, here)
+            failures |= here.failures
+        return failures
 
     def missing(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Return the keys that have no points yet."""

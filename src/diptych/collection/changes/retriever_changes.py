@@ -36,7 +36,7 @@ class ReencodeReport:
     """How many pictures and captions got points of the new retriever.
 
     ``read_again`` counts the pictures that had to be read for another image encoder, ``failures`` gives the reason for
-    each path that could not be: those items stay, without being found by pictures.
+    each path that could not be and each caption that the encoder refused: those items stay, without being found by it.
     """
 
     pictures: int = 0
@@ -63,7 +63,7 @@ class Reencoding:
         self._root = root
         self._encoding = encoding
         self._scheduler = scheduler
-        self._failures: dict[str, str] = {}
+        self._failures: dict[Side, dict[str, str]] = {side: {} for side in SIDES}
 
     def run(self, progress: Progress | None = None) -> ReencodeReport:
         """Make all missing points."""
@@ -80,14 +80,14 @@ class Reencoding:
         if total:
             with open_workers(self._scheduler) as workers:
                 for task, made in encoded(workers, self._tasks(missing, count), [self._encoding.source]):
-                    self._fail(self._encoding.pictures(task.files, made))
-                    self._encoding.texts(task.texts, made)
+                    self._fail("image", self._encoding.pictures(task.files, made))
+                    self._fail("text", self._encoding.texts(task.texts, made))
                     count(len(task.files) + len(task.texts))
         return ReencodeReport(
-            pictures=len(missing["image"]) - len(self._failures),
-            captions=len(missing["text"]),
+            pictures=len(missing["image"]) - len(self._failures["image"]),
+            captions=len(missing["text"]) - len(self._failures["text"]),
             read_again=self._encoding.read_again,
-            failures=self._failures,
+            failures=self._failures["text"] | self._failures["image"],
             seconds=time.perf_counter() - started,
         )
 
@@ -113,11 +113,11 @@ class Reencoding:
             try:
                 files[content] = self._file_with(content)
             except InvalidInputError as reason:
-                self._fail({content: str(reason)})
+                self._fail("image", {content: str(reason)})
         return files
 
-    def _fail(self, reasons: Mapping[str, str]) -> None:
-        self._failures |= {self._contents["image"][content]: reason for content, reason in reasons.items()}
+    def _fail(self, side: Side, reasons: Mapping[str, str]) -> None:
+        self._failures[side] |= {self._contents[side][content]: reason for content, reason in reasons.items()}
 
     def _file_with(self, content: str) -> StatedFile:
         """Return a file that still holds this content, with its status from before it was looked at."""

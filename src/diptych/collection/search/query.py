@@ -15,6 +15,11 @@ from diptych.data.picture_files import is_picture_suffix
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 from diptych.errors import InvalidInputError
 
+MAX_QUERY_CHARACTERS = 2_000
+"""How many characters the words of a query have at most, those of all its terms together."""
+MAX_TERMS = 16
+"""How many terms a query has at most."""
+
 
 @dataclass(frozen=True, eq=False)
 class Term:
@@ -63,6 +68,9 @@ class Query:
     def __post_init__(self) -> None:
         if not self.terms:
             raise InvalidInputError("the query is empty; write what to look for")
+        if len(self.terms) > MAX_TERMS:
+            raise InvalidInputError(f"a query has at most {MAX_TERMS} terms, got {len(self.terms)}; leave some out")
+        _check_length(sum(len(term.value) for term in self.terms if term.kind == "text"))
 
     @classmethod
     def text(cls, words: str) -> Query:
@@ -110,6 +118,13 @@ class Query:
         return " ".join(f"{'-' if weight < 0 else '+'} {text}" for weight, text in terms).removeprefix("+ ")
 
 
+def _check_length(characters: int) -> None:
+    if characters > MAX_QUERY_CHARACTERS:
+        raise InvalidInputError(
+            f"a query has at most {MAX_QUERY_CHARACTERS:,} characters, got {characters:,}; use fewer words"
+        )
+
+
 def _protected(term: Term) -> str:
     return f'"{term}"' if _LONE_SIGN.search(str(term)) and not term.is_quoted else str(term)
 
@@ -146,6 +161,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     terms, text = [], text.strip()
     if not text:
         raise InvalidInputError("type some words or the path of a picture: write what to look for")
+    _check_length(len(text))
     find_picture = find_picture or _existing
     whole = find_picture(text) if _ends_like_picture(text) else None
     if whole is not None:

@@ -36,6 +36,10 @@ LANGUAGES: Mapping[str, str] = {
 """The languages that are told apart, by their codes in ISO 639-1."""
 OTHER = "other"
 """What stands for every language that is not one of them."""
+MAX_WORD_LETTERS = 200
+"""Longer words are no words of any language: they are left out of the guess."""
+MAX_LETTERS_READ = 400
+"""How many characters of a text the guess reads; more words do not make it any surer."""
 
 _WORDS_FILE = Path(__file__).with_name("language_words.tsv")
 _LANGUAGE_OF_SCRIPT = {"ARABIC": "ar", "CYRILLIC": "ru", "HANGUL": "ko", "THAI": "th", "CJK": "zh", "KANA": "ja"}
@@ -155,7 +159,8 @@ def _evidence(word: str) -> dict[str, float]:
 def _words(text: str) -> Iterator[str]:
     # The capital dotted I of Turkish leaves its dot behind.
     lower = unicodedata.normalize("NFKC", text).lower().replace("\u0307", "")
-    return (match[0] for match in re.finditer(r"[^\W\d_]+", lower))
+    words = (match[0] for match in re.finditer(r"[^\W\d_]+", lower[:MAX_LETTERS_READ]))
+    return (word for word in words if len(word) <= MAX_WORD_LETTERS)
 
 
 class _Spelling:

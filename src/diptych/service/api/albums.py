@@ -114,7 +114,7 @@ def run_saved_search(
         log=False,
         **_search_document(search).model_dump(exclude={"name", "query"}),
     )
-    return run_search(context, hosted, request_terms(context, search.query, None), options)
+    return run_search(context, hosted, request_terms(search.query, None), options)
 
 
 @router.put(_SEARCH, operation_id="saveSearch", dependencies=[Writing])
@@ -122,7 +122,7 @@ def save_search(context: Context, hosted: Hosted, name: SearchName, request: Sav
     """Save a search under a name; one of the same name is replaced."""
     request_filter(context, request.filter)
     if request.query:
-        request_terms(context, request.query, None)
+        request_terms(request.query, None)
     hosted.collection.retriever_named(request.retriever)
     return _search_document(hosted.collection.saved_searches.save(SavedSearch(name, **request.model_dump())))
 
@@ -230,7 +230,7 @@ def export_answers(context: Context, hosted: Hosted, asked: Annotated[ExportPara
     if sum(one is not None for one in (asked.q, asked.album, asked.saved)) > 1:
         raise Problem(422, "invalid-request", "Give one of q, album and saved.")
     if asked.q is not None:
-        request_terms(context, asked.q, None)
+        request_terms(asked.q, None)
     wanted = request_filter(context, asked.filter)
     chosen, about = _chosen(collection, asked, wanted, min(asked.limit, most))
     if len(chosen) > most:

@@ -32,7 +32,7 @@ def explain_answer(context: Context, hosted: Then, request: ExplanationRequest) 
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
         raise Problem(422, "not-explainable", "The search model of this collection cannot tell why; choose another.")
-    terms = request_terms(context, request.query, request.terms)
+    terms = request_terms(request.query, request.terms)
     item = find_item(collection, request.item)
     answer = (
         _picture_subject(collection, retriever, item, request.retriever)

@@ -152,19 +152,11 @@ def _interleaved_page(
     return answers, InterleavedPage(present.number, draw, [team for _, team in drafted])
 
 
-def request_terms(context: ServiceContext, query: str | None, terms: Sequence[TermRequest] | None) -> list[TermRequest]:
+def request_terms(query: str | None, terms: Sequence[TermRequest] | None) -> list[TermRequest]:
     """Return what is asked as terms; names of files in a text are never looked up on this machine."""
-    limits = context.settings.limits
-    if terms is None:
-        text = query or ""
-        if len(text) > limits.query_characters:
-            detail = f"The query has {len(text):,} characters; ask with at most {limits.query_characters:,}."
-            raise Problem(422, "query-too-long", detail)
-        terms = [_term_request(term) for term in parse_query(text, find_picture=lambda _: None).terms]
-    if len(terms) > limits.query_terms:
-        detail = f"The query has {len(terms)} terms; ask with at most {limits.query_terms}."
-        raise Problem(422, "too-many-terms", detail)
-    return list(terms)
+    if terms is not None:
+        return list(terms)
+    return [_term_request(term) for term in parse_query(query or "", find_picture=lambda _: None).terms]
 
 
 def _query_text(terms: Sequence[TermRequest]) -> str:
@@ -351,7 +343,7 @@ def search(
     background: BackgroundTasks,
 ) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
-    found = run_search(context, hosted, request_terms(context, request.query, request.terms), request, visitor)
+    found = run_search(context, hosted, request_terms(request.query, request.terms), request, visitor)
     preload_thumbnails(raw, background, hosted, found)
     return found
 
@@ -361,7 +353,7 @@ def search_by_address(
     context: Context, hosted: Hosted, visitor: Visitor, request: Annotated[SearchParameters, Query()]
 ) -> SearchResponse:
     """Find pictures or texts with a query in the address."""
-    return run_search(context, hosted, request_terms(context, request.q, None), request, visitor)
+    return run_search(context, hosted, request_terms(request.q, None), request, visitor)
 
 
 @router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture", dependencies=[Decoding])

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from diptych.collection.search.query import MAX_QUERY_CHARACTERS, MAX_TERMS
 from diptych.service.schemas import PARAMETERS, Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 
 
@@ -87,9 +88,9 @@ class SearchRequest(SearchOptions, RequestDocument):
         {"terms": [{"text": "a dog", "weight": 2}, {"item": "5f2b"}], "target": "texts"},
     )
 
-    query: str | None = Field(default=None, min_length=1, max_length=2000)
+    query: str | None = Field(default=None, min_length=1, max_length=MAX_QUERY_CHARACTERS)
     """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
-    terms: list[TermRequest] | None = Field(default=None, min_length=1, max_length=16)
+    terms: list[TermRequest] | None = Field(default=None, min_length=1, max_length=MAX_TERMS)
     """The terms of a query one by one."""
 
     @model_validator(mode="after")
@@ -102,7 +103,7 @@ class SearchRequest(SearchOptions, RequestDocument):
 class SearchParameters(SearchOptions):
     """The parameters of a search by address."""
 
-    q: str = Field(min_length=1, max_length=2000, examples=["a dog on the beach - snow"])
+    q: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["a dog on the beach - snow"])
     """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
 
 
@@ -271,9 +272,9 @@ class ExplanationRequest(RequestDocument):
 
     model_config = with_examples({"query": "a dog on the beach", "item": "5f2b"})
 
-    query: str | None = Field(default=None, min_length=1, max_length=2000)
+    query: str | None = Field(default=None, min_length=1, max_length=MAX_QUERY_CHARACTERS)
     """Words of the query language, as in a search."""
-    terms: list[TermRequest] | None = Field(default=None, min_length=1, max_length=16)
+    terms: list[TermRequest] | None = Field(default=None, min_length=1, max_length=MAX_TERMS)
     """The terms of a query one by one."""
     item: str = Field(min_length=1, max_length=400)
     """The id of the answer."""
