@@ -1,6 +1,10 @@
 """Diptych: search pictures with words and words with pictures, in one learned space."""
 
+import os
 from typing import TYPE_CHECKING
+
+# ONNX Runtime reads it when it is imported; child processes inherit it.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 from diptych._version import __version__
 from diptych.lazy_exports import lazy_exports
