@@ -124,7 +124,7 @@ load: $(READY) ## a crowd on the service: 64 clients that search, click, write a
 
 lock: $(READY) ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
 	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt
-	@$(COMPILE) --extra search --extra serve --extra storage --constraints requirements/test.txt pyproject.toml \
+	@$(COMPILE) --extra search --extra serve --constraints requirements/test.txt pyproject.toml \
 		--output-file requirements/container.txt
 	@$(COMPILE) --group build --constraints requirements/test.txt --output-file requirements/build.txt
 	@$(COMPILE) --group tools --output-file requirements/tools.txt

@@ -12,7 +12,6 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -170,53 +169,14 @@ def surroundings(cache_of_worker: Path, no_pandas: Path) -> Iterator[None]:
         yield
 
 
-if TYPE_CHECKING:
-    from azurite import Azurite
-    from seaweed import SeaweedServers
-
-
-@pytest.fixture(scope="session")
-def storage(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SeaweedServers | Azurite]:
-    """An object storage for the whole run."""
-    from azurite import Azurite
-    from seaweed import SeaweedServers
-
-    kind = Azurite if request.config.getoption("--storage") == "azure" else SeaweedServers
-    with kind(tmp_path_factory.mktemp("storage")) as servers:
-        yield servers
-
-
-@pytest.fixture(autouse=True)
-def everything_in_storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ``--storage``, keep the collections of all tests there."""
-    if request.config.getoption("--storage"):
-        storage = request.getfixturevalue("storage")
-        for name, value in storage.environment.items():
-            monkeypatch.setenv(name, value)
-        from tests.collection.storage_mode import keep_folders_in_storage
-
-        keep_folders_in_storage(monkeypatch, storage.address)
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Choose tests by tier and shard, and where collections are kept."""
+    """Choose tests by tier and shard."""
     parser.addoption("--tier", choices=tiers.TIERS, default="all", help="quick tests, the full run's others, or all")
     parser.addoption("--shard", choices=tuple(tiers.SHARD_FOLDERS), help="one part of the full run")
-    parser.addoption(
-        "--storage",
-        nargs="?",
-        const="s3",
-        choices=("s3", "azure"),
-        help="keep collections in object storage: that of SeaweedFS, or of Azurite (npm install -g azurite)",
-    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose data is not here, or fail it where DIPTYCH_REQUIRE_DATA says that it must be."""
-    if item.config.getoption("--storage") and item.get_closest_marker("folder"):
-        pytest.skip("it is about the files of a folder on a disk")
     for marker in item.iter_markers("data"):
         problem = missing_data(os.environ.get("DIPTYCH_DATA", ""), *marker.args)
         if problem and os.environ.get("DIPTYCH_REQUIRE_DATA", "0") not in ("", "0"):

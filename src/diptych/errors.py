@@ -91,14 +91,6 @@ class NoRoomError(CollectionError):
         self.missing = missing
 
 
-class StorageError(CollectionError):
-    """The object storage of a collection does not answer, or refuses; what is on this machine can still be searched."""
-
-
-class StorageConflictError(StorageError):
-    """Somebody else has written an object that was to be written."""
-
-
 class UnknownItemError(CollectionError):
     """A collection has no item of that id or path."""
 

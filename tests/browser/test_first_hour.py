@@ -137,7 +137,7 @@ def _click_on_what_was_meant(collection: Collection) -> None:
     """People ask what others ask, too, are shown anything, and click mostly on the place, more often on the first."""
     places, chance = _places(collection), np.random.default_rng(0)
     found = [chance.permutation([*places])[:FOUND] for _ in range(N_QUERIES)]
-    with ClickLog(click_log_path(collection.home)) as log:
+    with ClickLog(click_log_path(collection.folder)) as log:
         for _ in range(N_SEARCHES):
             number, person = int(chance.integers(N_QUERIES)), int(chance.integers(N_PEOPLE))
             meant = make_scene(1000 + number)

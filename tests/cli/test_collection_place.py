@@ -7,6 +7,7 @@ import pytest
 
 from diptych.cli.console.paths import find_collection, new_collection, remember
 from diptych.errors import InvalidInputError
+from tests.cli.command_line import Run
 
 NOBODY = 65534
 
@@ -81,3 +82,18 @@ def test_two_folders_of_one_name_have_two_places_in_the_cache(tmp_path: Path) ->
     # What does not exist cannot be written to, whoever asks.
     places = {new_collection(tmp_path / parent / "photos", None).folder for parent in ("a", "b")}
     assert len(places) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["index", ".", "--collection", "s3://bucket/photos"],
+        ["search", "a dog", "-c", "gs://bucket/photos"],
+        ["serve", "az://container/photos"],
+        ["restore", "backup", "s3://bucket/photos"],
+    ],
+)
+def test_addresses_in_object_storage_are_refused(run: Run, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code != 0
+    assert "collections in object storage are not supported; give a folder" in " ".join(result.stderr.split())

@@ -317,7 +317,6 @@ def test_what_is_large_but_no_nonsense_is_taken(collection: Collection) -> None:
     assert dict(collection["large"].metadata) == metadata
 
 
-@pytest.mark.folder
 @pytest.mark.parametrize("is_folded", [False, True])
 def test_what_an_older_version_stored_is_left_out_with_a_note(
     collection: Collection, caplog: pytest.LogCaptureFixture, is_folded: bool

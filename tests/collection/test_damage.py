@@ -45,7 +45,6 @@ def found_in(collection: Collection) -> str:
         return str(refused)
 
 
-@pytest.mark.folder
 def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     """Points, features, thumbnails, indexes and search files are made again; what is asked meanwhile is refused."""
     (tmp_path / "whole").mkdir()
@@ -68,7 +67,6 @@ def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     assert counts["recovered"] == 1
 
 
-@pytest.mark.folder
 def test_what_cannot_be_made_again_is_named_and_refused(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     name = next((collection.folder / "store" / "captions.lance" / "data").iterdir())
@@ -81,7 +79,6 @@ def test_what_cannot_be_made_again_is_named_and_refused(collection: Collection) 
         list(again)
 
 
-@pytest.mark.folder
 @pytest.mark.parametrize("table", ["items", "points_text_toy-cosine-0"])
 def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) -> None:
     collection.add([Record(captions=["one"], id="1")])
@@ -96,7 +93,6 @@ def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) ->
         assert again.repair().is_whole is (table != "items")
 
 
-@pytest.mark.folder
 def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     for name in ("store/ledger.jsonl", "last_run.json", "collection.json", "changes.jsonl"):
@@ -110,7 +106,6 @@ def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) ->
         assert again.verify().is_whole
 
 
-@pytest.mark.folder
 def test_a_flip_in_the_list_of_changes_is_found_and_refused_and_repair_drops_what_it_lost(
     collection: Collection,
 ) -> None:
@@ -146,7 +141,6 @@ def test_a_list_of_changes_of_before_is_read_and_goes_on(collection: Collection)
     assert [(one.number, one.items) for one in collection.history()] == [(1, 0), (2, 1), (3, 2)]
 
 
-@pytest.mark.folder
 @pytest.mark.parametrize("name", ["changes.jsonl", "index/current.json"])
 def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str) -> None:
     collection.add([Record(captions=["one"], id="1")])
@@ -173,7 +167,6 @@ def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str
         assert [hit.id for hit in again.search("two", 1, target="texts")] == ["2"]
 
 
-@pytest.mark.folder
 def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_power_cut(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +189,6 @@ def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_pow
         assert again.verify().is_whole
 
 
-@pytest.mark.folder
 def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     flip(next((collection.folder / "store" / "captions.lance" / "data").iterdir()), 10)
@@ -205,7 +197,6 @@ def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
         assert not again.verify().is_whole
 
 
-@pytest.mark.folder
 def test_a_wrong_hint_of_the_engine_is_replaced_whole(collection: Collection) -> None:
     collection.add([Record(captions=["a"], id="a")])
     hint = collection.folder / "store" / "items.lance" / "_versions" / "latest_version_hint.json"
@@ -218,7 +209,6 @@ def test_a_wrong_hint_of_the_engine_is_replaced_whole(collection: Collection) ->
     assert collection.verify().is_whole
 
 
-@pytest.mark.folder
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
 def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
     counts, wrong = power_cuts.run_trials(2, seed=3, longest=1.5)
@@ -226,7 +216,6 @@ def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
     assert counts["recovered"] == 2
 
 
-@pytest.mark.folder
 def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
     try:
         counts, wrong = full_disk.run_trials(1, seed=1)
@@ -236,7 +225,6 @@ def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
     assert counts["recovered"] == 1
 
 
-@pytest.mark.folder
 def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
     (collection.folder / "store" / "ledger.jsonl").unlink()
@@ -248,7 +236,6 @@ def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection
     assert "items.lance" in json.loads(lines[-1].partition(" ")[2])["heads"]
 
 
-@pytest.mark.folder
 def test_durability_is_chosen_for_each_collection(
     collection: Collection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -270,7 +257,6 @@ def test_durability_is_chosen_for_each_collection(
             Collection.create(tmp_path / "new", ToyRetriever(), durability=wrong)
 
 
-@pytest.mark.folder
 def test_retrievers_reach_the_disk_before_they_are_in_force_whatever_the_durability(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,7 +162,6 @@ def test_squares_go_through_memory_where_there_is_some(
     assert not shared.exists() or list(shared.iterdir()) == []
 
 
-@pytest.mark.folder
 def test_processes_stay_while_a_job_lets_others_write(
     collection: Collection, photos: Path, processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +187,7 @@ def test_processes_stay_while_a_job_lets_others_write(
             if pauses and told.done == pauses[-1]:
                 pauses.pop()
                 written.append(writer.submit(write))
-                while not collection._state.place.is_awaited():
+                while not collection._state.is_awaited():
                     time.sleep(0.001)
 
         assert collection.add(photos, progress=progress).added == 43

@@ -194,7 +194,6 @@ def test_many_small_commits_are_joined(collection: Collection) -> None:
     assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 15
 
 
-@pytest.mark.folder
 def test_a_collection_moves_with_its_pictures(filled: Collection, photos: Path, tmp_path: Path) -> None:
     filled.close()
     photos.rename(tmp_path / "moved")
@@ -214,7 +213,6 @@ def test_a_root_elsewhere_is_kept(photos: Path, tmp_path: Path) -> None:
     assert len(again) == 3
 
 
-@pytest.mark.folder
 def test_folders_that_are_no_collection_say_so(photos: Path, collection: Collection, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="already"):
         Collection.create(collection.folder, ToyRetriever())
@@ -235,7 +233,6 @@ def test_folders_that_are_no_collection_say_so(photos: Path, collection: Collect
             Collection.open(collection.folder)
 
 
-@pytest.mark.folder
 def test_a_creation_that_was_killed_is_made_anew(collection: Collection) -> None:
     collection.add([Record(captions=["lost with the file"])])
     (collection.folder / "collection.json").unlink()
@@ -243,7 +240,6 @@ def test_a_creation_that_was_killed_is_made_anew(collection: Collection) -> None
     assert len(again) == 0
 
 
-@pytest.mark.folder
 def test_a_creation_that_was_killed_while_it_wrote_its_last_file_is_made_anew(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     folder.mkdir()

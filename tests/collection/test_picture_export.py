@@ -114,7 +114,6 @@ def test_a_zip_file_is_made_block_by_block(pictures: Collection, photos: Path, t
         assert archive.read("1-large.png") == large.read_bytes()
 
 
-@pytest.mark.folder
 def test_what_vanished_is_named_and_left_out(pictures: Collection, photos: Path, tmp_path: Path) -> None:
     (photos / "a b.jpg").unlink()
     done = pictures.export_pictures(tmp_path / "out.zip", pictures.search("a boat", min_probability=0.0))

@@ -90,7 +90,7 @@ def test_reading_goes_on_where_it_was_interrupted(signs: Collection) -> None:
 
 
 def test_what_cannot_be_stored_yet_is_not_lost_while_another_writes(signs: Collection) -> None:
-    with signs._state.place.writing(0), pytest.raises(CollectionBusyError):
+    with signs._state.lock(), pytest.raises(CollectionBusyError):
         TextReading(signs._state, CountingReader()).run()
     assert TextReading(signs._state, CountingReader()).run().read == 1
 
@@ -121,7 +121,6 @@ def test_backups_and_exports_have_the_text(signs: Collection, tmp_path: Path) ->
         assert names(opened, "sign") == ["copy", "shop"]
 
 
-@pytest.mark.folder
 def test_a_collection_of_before_gets_texts_without_encoding(signs: Collection, photos: Path) -> None:
     """It has no table of texts, and its items no index of words."""
     signs.close()

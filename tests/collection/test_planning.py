@@ -52,7 +52,6 @@ def test_lists_are_as_many_and_as_large_as_those_of_a_real_index(
     assert (tmp_path / "lists.faiss").stat().st_size == pytest.approx(in_lists, rel=0.05)
 
 
-@pytest.mark.folder
 def test_a_real_collection_takes_as_much_disk_as_was_planned(tmp_path: Path) -> None:
     folder, items = tmp_path / "collection", 3000
     fill(folder, items, PointRetriever(128, is_codes=True), caption_points=True)

@@ -56,7 +56,6 @@ def long_job(collection: Collection) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.folder
 def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) -> None:
     job = long_job(collection)
     assert job.stdout is not None
@@ -81,7 +80,6 @@ def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) 
     assert collection.verify().is_whole
 
 
-@pytest.mark.folder
 def test_a_writer_that_stands_still_is_named_and_nobody_waits_for_it_to_read(collection: Collection) -> None:
     job = long_job(collection)
     assert job.stdout is not None
@@ -214,7 +212,6 @@ def test_a_reader_follows_a_retriever_that_goes_and_comes_back_without_points(co
     assert [stored.missing for stored in reader.retrievers()] == [0, 0]
 
 
-@pytest.mark.folder
 def test_nothing_acknowledged_is_lost_to_kills() -> None:
     counts, wrong = run_trials(5, seed=1, longest=0.8)
     assert wrong == []

@@ -220,7 +220,6 @@ def test_the_version_that_was_newest_a_moment_ago_stays(ages: list[int], read_fo
     assert all(until[age] >= read_for for age in gone)
 
 
-@pytest.mark.folder
 def test_versions_and_files_of_many_small_changes_do_not_add_up(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

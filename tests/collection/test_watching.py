@@ -165,7 +165,6 @@ def test_an_unreadable_picture_is_tried_again_when_it_changes(
     wait_until(lambda: "new.png" in paths(collection))
 
 
-@pytest.mark.folder
 def test_what_indexing_leaves_out_is_left_out(
     collection: Collection, photos: Path, tmp_path: Path, watch: Start
 ) -> None:

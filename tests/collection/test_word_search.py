@@ -82,7 +82,6 @@ def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection
     assert {words: answers_by_words(described, words) for words in FOUND} == FOUND
 
 
-@pytest.mark.folder
 def test_words_that_a_former_version_has_indexed_are_indexed_again(described: Collection, photos: Path) -> None:
     described.close()
     folder = photos / ".diptych"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = {
     "test": ("dev", "docs"),
-    "container": ("search", "serve", "storage"),
+    "container": ("search", "serve"),
 }
 MACHINES = [
     {"python_version": python, "python_full_version": f"{python}.7", "platform_machine": machine, "extra": ""}

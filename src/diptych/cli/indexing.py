@@ -32,7 +32,6 @@ from diptych.data import (
     unpack_pictures,
 )
 from diptych.data.caption_files import CaptionFormat
-from diptych.data.folders import storage_address
 from diptych.data.packed_pictures import CAPTIONS_FILE
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import CollectionBusyError, InvalidInputError, counted
@@ -179,8 +178,8 @@ def _bring_up_to_date(
         if not (report.added or report.updated):
             # Nothing was encoded, so nobody has seen yet whether its points are still made: loading it says.
             _ = collection.retriever
-        remember(Path(collection.name))
-        folder = Path(collection.name)
+        remember(collection.folder)
+        folder = collection.folder
         return IndexOutcome(folder, remembered_status(folder, collection.status), report, found)
 
 
@@ -200,8 +199,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, re
     if not is_collection(place.folder):
         with stages.run("retriever", "preparing the search model"):
             retriever = _retriever(request, records)
-        if not storage_address(place.folder):
-            check_folder(place.folder)
+        check_folder(place.folder)
         return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
@@ -259,7 +257,7 @@ def add_pictures(
 
             return collection.add(records, progress=show)
     except KeyboardInterrupt:
-        remember(Path(collection.name))
+        remember(collection.folder)
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
 

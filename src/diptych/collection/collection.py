@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.changes.retriever_history import LearningRecord, RetrieverHistory, in_force_at
 from diptych.collection.reading import CollectionReader
-from diptych.collection.remote.place import create_place, has_collection, open_place
 from diptych.collection.search.live_state import LiveState, LoadRetriever
 from diptych.collection.search.past_state import PastState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.change_journal import AsOf, ChangeJournal, Version
 from diptych.collection.storage.item import Item, Record, iso_time
-from diptych.collection.storage.layout import Layout
+from diptych.collection.storage.layout import Layout, stored_root
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
+from diptych.data.folders import reject_storage_address
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -69,13 +69,14 @@ class Collection(CollectionReader):
         as_of: AsOf | None = None,
         durability: Durability | None = None,
     ) -> None:
-        place, load = open_place(folder), load_retriever or saved_retrievers.load_retriever
+        reject_storage_address(folder)
+        place, load = Path(folder), load_retriever or saved_retrievers.load_retriever
         self._as_of: Version | None = None
         if as_of is None:
             super().__init__(LiveState(place, load, write_wait, durability))
         else:
-            moment, self._as_of = ChangeJournal(place.folder).moment(as_of)
-            super().__init__(PastState(place, load, moment, _retriever_at(place.folder, moment)))
+            moment, self._as_of = ChangeJournal(place).moment(as_of)
+            super().__init__(PastState(place, load, moment, _retriever_at(place, moment)))
         self._scheduler = scheduler
 
     @cached_property
@@ -104,12 +105,15 @@ class Collection(CollectionReader):
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
-        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move. One
-        in object storage (``s3://bucket/name``) has the current folder as its root by default.
+        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move.
         """
+        reject_storage_address(folder)
         checked_durability(durability)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
-        create_place(folder, None if root is None else Path(root), partial(saved_retrievers.make_collection, chosen))
+        place = Path(folder)
+        saved_retrievers.make_collection(
+            chosen, place, stored_root(place.parent if root is None else Path(root), place)
+        )
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         collection = cls(folder, durability=durability, **options)
         collection._state.use(collection._state.layout, chosen)
@@ -157,7 +161,7 @@ class Collection(CollectionReader):
     ) -> Self:
         """Open a collection, or make it; an existing one keeps its own retriever."""
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        if has_collection(folder):
+        if (Path(folder) / "collection.json").exists():
             return cls.open(folder, durability=durability, **options)
         return cls.create(folder, retriever, root=root, durability=durability, **options)
 
@@ -232,7 +236,7 @@ class Collection(CollectionReader):
 
     def at(self, as_of: AsOf) -> Self:
         """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
-        return type(self)(self.name, load_retriever=self._state.loaded, as_of=as_of)
+        return type(self)(self.folder, load_retriever=self._state.loaded, as_of=as_of)
 
     @property
     def as_of(self) -> Version | None:

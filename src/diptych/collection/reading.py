@@ -71,28 +71,15 @@ class CollectionReader:
         """Return an item by id or path."""
         item = self._state.find(which)
         if item is None:
-            raise UnknownItemError(f"there is no item {os.fspath(which)!r} in {self.name}; name an id or a path in it")
+            raise UnknownItemError(
+                f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it"
+            )
         return item
 
     @property
-    def name(self) -> str:
-        """Where the collection is: the path of its folder, or its address in object storage."""
-        return self._state.place.name
-
-    @property
     def folder(self) -> Path:
-        """The folder of the collection; of one in object storage, the present copy on this machine."""
-        return self._state.place.folder
-
-    @property
-    def home(self) -> Path:
-        """The folder of what belongs to the collection on this machine alone, such as the click log."""
-        return self._state.place.home
-
-    @property
-    def storage_away_seconds(self) -> float | None:
-        """For how long the object storage of the collection could not be reached, None while it can."""
-        return self._state.place.storage_away_seconds
+        """The folder of the collection."""
+        return self._state.folder
 
     @property
     def root(self) -> Path:
@@ -121,12 +108,6 @@ class CollectionReader:
     def picture_of(self, item: Item) -> Path | None:
         """Return what encoders read for an item: its file, or the path that stands for a moment of a video."""
         return None if item.path is None else self._state.root.file(item.path)
-
-    def original(self, item: Item) -> BinaryIO | None:
-        """Return the picture file of an item from the object storage of the collection, None where it is not there."""
-        if item.seconds and (video := self.path_of(item)) and video in self:
-            item = self[video]
-        return None if item.content_hash is None else self._state.place.original(item.content_hash)
 
     def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
         """Return a small JPEG of an item's picture, or None."""
@@ -353,7 +334,7 @@ class CollectionReader:
         try:
             return None if path is None else path.open("rb")
         except OSError:
-            return self.original(item)
+            return None
 
     def verify(self, *, all_bytes: bool = True) -> CheckReport:
         """Compare every file with its checksum, and the tables with the items; no item is changed.

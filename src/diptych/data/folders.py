@@ -1,4 +1,4 @@
-"""Where data sets, cached features and collections are: folders of this machine, and addresses in object storage."""
+"""Where data sets and cached features are: folders of this machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import re
 import sys
 from pathlib import Path
+
+from diptych.errors import InvalidInputError
 
 
 def cache_folder() -> Path:
@@ -42,12 +44,13 @@ def _platform_caches(platform: str, home: Path, local_app_data: str | None) -> P
 _ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
 
 
-def storage_address(location: str | os.PathLike[str]) -> str | None:
-    """Return the address of a collection in object storage, or None for a folder.
+def reject_storage_address(location: str | os.PathLike[str]) -> None:
+    """Raise an error for an address in object storage.
 
-    >>> from pathlib import Path
-    >>> storage_address("s3://bucket/photos"), storage_address(Path("s3://bucket/photos/")), storage_address("photos")
-    ('s3://bucket/photos', 's3://bucket/photos', None)
+    >>> reject_storage_address("s3://bucket/photos")
+    Traceback (most recent call last):
+    diptych.errors.InvalidInputError: s3://bucket/photos: collections in object storage are not supported; give a folder
     """
-    found = _ADDRESS.fullmatch(os.fspath(location))
-    return None if found is None else f"{found[1]}://{found['rest'].strip('/')}"
+    if found := _ADDRESS.fullmatch(os.fspath(location)):
+        address = f"{found[1]}://{found['rest']}"
+        raise InvalidInputError(f"{address}: collections in object storage are not supported; give a folder")

@@ -81,11 +81,11 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     """Put the layers around the routes, from the inside out."""
     settings = context.settings
     app.add_middleware(UnexpectedErrorMiddleware)
-    if settings.writer_address is not None or settings.role == "reader":
+    if settings.writer_socket is not None:
         # Brings a client of HTTP, which no other worker needs.
         from diptych.service.operations.writer_proxy import WriterProxyMiddleware
 
-        app.add_middleware(WriterProxyMiddleware, socket=settings.writer_socket, address=settings.writer_address)
+        app.add_middleware(WriterProxyMiddleware, socket=settings.writer_socket)
     app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
     if settings.public:
         app.add_middleware(AuthMiddleware, credentials=context.credentials)
@@ -108,10 +108,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     for name, folder in settings.collections.items():
         hosted = HostedCollection(name, Collection.open(folder, write_wait=settings.limits.write_wait_seconds))
         context.hosted[name] = hosted
-        context.jobs[name] = JobRunner(hosted.collection.name, hosted.state_folder)
+        context.jobs[name] = JobRunner(str(hosted.collection.folder), hosted.state_folder)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
-    if settings.role != "reader" and not settings.read_only and settings.writer_address is None:
+    if settings.role != "reader" and not settings.read_only:
         for runner in context.jobs.values():
             runner.start()
         if settings.watch:
@@ -119,7 +119,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             for watch in watches:
                 watch.start()
     if settings.log_clicks:
-        context.click_logs = open_click_logs({name: hosted.collection.home for name, hosted in context.hosted.items()})
+        context.click_logs = open_click_logs(
+            {name: hosted.collection.folder for name, hosted in context.hosted.items()}
+        )
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield

@@ -70,7 +70,7 @@ class HostedCollection:
     @property
     def state_folder(self) -> Path:
         """Where the service keeps what belongs to this collection: the click log, jobs, maps."""
-        return self.collection.home / "service"
+        return self.collection.folder / "service"
 
     @property
     def index_bytes(self) -> int:
@@ -194,14 +194,11 @@ class CollectionMetrics(Collector):
         items = GaugeMetricFamily("diptych_items", "Items of the collection.", labels=("collection",))
         index = GaugeMetricFamily("diptych_index_bytes", "Size of its search index.", labels=("collection",))
         jobs = GaugeMetricFamily("diptych_jobs_running", "Jobs that work on it.", labels=("collection",))
-        away = GaugeMetricFamily("diptych_storage_away_seconds", "Since its storage answered.", labels=("collection",))
         for each in self._hosted:
             items.add_metric((each.name,), len(each.collection))
             index.add_metric((each.name,), each.index_bytes)
             jobs.add_metric((each.name,), self._running_jobs.get(each.name, 0))
-            if (seconds := each.collection.storage_away_seconds) is not None:
-                away.add_metric((each.name,), seconds)
-        yield from (items, index, jobs, away)
+        yield from (items, index, jobs)
 
 
 # What one commit takes: so many texts and edits, or fewer pictures, which have to be encoded first.
@@ -274,7 +271,7 @@ class WriteQueue:
     def _wait(self, change: Change) -> Future[Item]:
         with self._changed:
             if self._is_ending or len(self._waiting) >= _MOST_WAITING:
-                raise CollectionBusyError(f"{len(self._waiting)} writes wait for {self._collection.name}; try again")
+                raise CollectionBusyError(f"{len(self._waiting)} writes wait for {self._collection.folder}; try again")
             self._waiting.append(change)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="diptych-writes", daemon=True)

@@ -18,7 +18,6 @@ from diptych._version import __version__
 from diptych.atomic_files import atomic_write
 from diptych.collection.search.query import Answer, Answers
 from diptych.collection.storage.item import Item
-from diptych.data.folders import storage_address
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 
 SIGNATURE_HEADER = "X-Diptych-Signature"
@@ -63,9 +62,8 @@ def announced(collections: Mapping[str, Path], address: tuple[str, int], secret:
     """Leave notes in the collections of this machine while they are served."""
     with ExitStack() as notes:
         for name, folder in collections.items():
-            if not storage_address(folder):
-                note = ServiceNote(*address, str(folder.resolve()), name, local_key(secret, folder))
-                notes.enter_context(_left(folder, note))
+            note = ServiceNote(*address, str(folder.resolve()), name, local_key(secret, folder))
+            notes.enter_context(_left(folder, note))
         yield
 
 

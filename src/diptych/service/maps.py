@@ -20,7 +20,7 @@ __all__ = ["has_map", "make_map", "read_map"]
 
 def map_path(collection: Collection, fingerprint: str) -> Path:
     """Return the file of the map that shows the points of the retriever with this fingerprint."""
-    return collection.home / "service" / "maps" / f"{fingerprint}.json"
+    return collection.folder / "service" / "maps" / f"{fingerprint}.json"
 
 
 def has_map(collection: Collection, fingerprint: str) -> bool:

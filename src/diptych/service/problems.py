@@ -25,7 +25,6 @@ from diptych.errors import (
     InvalidInputError,
     MissingPackageError,
     NoRoomError,
-    StorageError,
     UnknownItemError,
     UnknownNameError,
     UnknownRetrieverError,
@@ -87,7 +86,6 @@ _COLLECTION_KINDS: dict[type[CollectionError], tuple[int, str, str]] = {
     ),
     ActiveRetrieverError: (409, "retriever-active", "This is the search model in use; activate another one first."),
     CollectionBusyError: (503, "busy", "The collection is being written by someone else; try again in a moment."),
-    StorageError: (503, "storage-away", "The storage of the collection does not answer; try again in a moment."),
     CollectionError: (500, "collection-unusable", "The collection cannot be used; the log of the service says why."),
 }
 

@@ -35,7 +35,7 @@ def make_rehearsal(
     progress(f"preparing the search model {name}", 0, 0)
     settings = {setting: parameters[setting] for setting in _SETTINGS if setting in parameters}
     rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
-    log = click_log_path(collection.home)
+    log = click_log_path(collection.folder)
     seen = SearchLog.from_searches(text_query_searches(log)).impressions() if log.is_file() else None
     report = rehearsal.run(seen, progress=progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -62,7 +62,7 @@ def _candidate(collection: Collection, name: str) -> RetrieverProtocol:
 def read_rehearsals(collection: Collection) -> list[dict[str, Any]]:
     """Return the reports of a collection, the latest first; one that cannot be read is left out."""
     found = []
-    for file in _folder(click_log_path(collection.home)).glob("*.json"):
+    for file in _folder(click_log_path(collection.folder)).glob("*.json"):
         try:
             found.append(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError):

@@ -59,7 +59,6 @@ class Settings:
     log_visitors: bool = True  # with a number for each, so that one person is one voice
     role: Role = "whole"
     writer_socket: Path | None = None  # where the writer listens, for readers
-    writer_address: str | None = None  # of another service, which gets everything that changes a collection
     limits: Limits = field(default_factory=Limits)
     trusted_proxies: tuple[str, ...] = ()  # addresses whose word is taken for who the client is
     workers: int = 1  # processes that answer searches; they share the cores and the rate limit

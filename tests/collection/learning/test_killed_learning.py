@@ -9,7 +9,6 @@ import pytest
 from killed_learning import run_trials
 
 
-@pytest.mark.folder
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="Linux tells processor times")
 def test_a_killed_process_that_learns_leaves_the_former_retriever_or_the_new_one() -> None:
     counts, wrong = run_trials(2, seed=5, kinds=("train", "rollback"), n_scenes=30)

@@ -162,7 +162,7 @@ def _start(collection: Path | None, a: str, b: str) -> None:
 
     with open_collection(collection) as opened:
         stored = {one.name: one for one in opened.retrievers()}
-        folder = opened.home
+        folder = opened.folder
     for name in (a, b):
         if name not in stored:
             raise UnknownNameError("search model", name, list(stored))

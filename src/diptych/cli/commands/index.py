@@ -27,7 +27,6 @@ from diptych.cli.options import (
     SchedulerOption,
     complete_retriever,
 )
-from diptych.data.folders import storage_address
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 
@@ -177,10 +176,8 @@ def _reason_line(path: str, reason: str) -> str:
 
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
     """Print the counts, list what was skipped, and say what to do next."""
-    from diptych.collection.remote.place import home_of
-
     status, report = outcome.status, outcome.report
-    report_skipped(report.skipped, home_of(outcome.folder) / "skipped.txt", stages, verbose=verbose)
+    report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
     if as_json:
         print_json(as_record(outcome))
         return
@@ -238,7 +235,7 @@ def summarise(report: AddReport) -> str:
 def as_record(outcome: IndexOutcome) -> dict[str, object]:
     """Return the outcome as JSON values."""
     return {
-        "collection": storage_address(outcome.folder) or str(outcome.folder),
+        "collection": str(outcome.folder),
         "pictures": outcome.status.pictures,
         "captions": outcome.status.captions,
         "retriever": outcome.status.retriever,

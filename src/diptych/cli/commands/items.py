@@ -60,9 +60,9 @@ def add(
         )
         with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
-        report_skipped(report.skipped, opened.home / "skipped.txt", stages, verbose=False)
-        facts = {"collection": opened.name, "items": len(opened), **counts(report)}
-        print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.name}", facts, as_json=as_json)
+        report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
+        facts = {"collection": str(opened.folder), "items": len(opened), **counts(report)}
+        print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.folder}", facts, as_json=as_json)
     if not report.changed and not report.unchanged:
         raise typer.Exit(1)
 

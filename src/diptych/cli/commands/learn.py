@@ -69,7 +69,7 @@ def learn(
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
         with stages.run("read", "reading the clicks"):
-            clicks = clicks_to_learn(opened.home, log)
+            clicks = clicks_to_learn(opened.folder, log)
         learning = Learning(opened, held_out=held_out, alpha=alpha)
         with stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)
@@ -303,7 +303,7 @@ def rehearse(
             opened, candidate, sample=sample, n_queries=n_queries, alpha=alpha, random_state=random_state
         )
         with stage_by_stage(stages) as progress:
-            report = rehearsal.run(_logged(opened.home), progress=progress)
+            report = rehearsal.run(_logged(opened.folder), progress=progress)
         if html is not None:
             write_text(html, rehearsal_html(report, opened))
             stages.note(f"page: {shown_path(html)}")

@@ -22,7 +22,6 @@ from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import Device, DeviceOption, Durability, DurabilityOption, JsonOption, LogFormat
-from diptych.data.folders import storage_address
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ def serve(
         list[Path] | None,
         typer.Argument(
             metavar="[FOLDER]...",
-            help="Folders that were indexed, or collections, also in object storage (s3://BUCKET/NAME); by default the "
-            "one here, or the last.",
+            help="Folders that were indexed, or collections; by default the one here, or the last.",
         ),
     ] = None,
     name: Annotated[
@@ -61,12 +59,6 @@ def serve(
         int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
     ] = 1,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
-    writer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Another service of the same collections, which gets everything that changes them."
-        ),
-    ] = None,
     no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
     no_visitors: Annotated[
         bool, typer.Option("--no-visitors", help="Log searches without telling visitors apart.")
@@ -100,8 +92,6 @@ def serve(
     that, and so does the address printed for it, once. Ctrl+C finishes what is running and ends.
     """
     check_packages()
-    if writer is not None and not re.fullmatch(r"https?://[^/?#@]+/?", writer):
-        raise InvalidInputError(f"--writer is the address of a service, such as http://writer:8765, got {writer!r}")
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
     from diptych.service.local_search import announced
@@ -127,7 +117,6 @@ def serve(
         workers=workers,
         session_secret=session_secret(token),
         session_folder=session_folder(),
-        writer_address=writer,
     )
     with listen(host, port) as listening:
         address = page_address(host, listening.getsockname()[1])
@@ -168,13 +157,13 @@ def served_collections(
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
     chosen = list(names) or unique_names(_plain_name(place) for place in places)
-    return dict(zip(chosen, (place if storage_address(place) else place.absolute() for place in places), strict=True))
+    return dict(zip(chosen, (place.absolute() for place in places), strict=True))
 
 
 def _plain_name(place: Path) -> str:
     from diptych.collection.storage.layout import Layout
 
-    return place.name if storage_address(place) else Layout.read(place).root_folder.name
+    return Layout.read(place).root_folder.name
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
@@ -195,7 +184,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
     from diptych.cli.indexing import IndexRequest, index_folder
 
-    if storage_address(folder) or is_collection(folder):
+    if is_collection(folder):
         return folder
     place = new_collection(folder, None).folder if folder.is_dir() else folder
     if index:

@@ -51,8 +51,6 @@ def _facts(state: Status) -> dict[str, str]:
         facts["parts searched"] = f"of {counted(state.with_regions, 'picture')}"
     if state.recall is not None:
         facts["search index"] = f"finds {100 * state.recall:.1f} % of the ten nearest"
-    if state.storage_away_seconds is not None:
-        facts["storage"] = f"not reached for {state.storage_away_seconds:.0f} s; what is shown may be older than that"
     if state.items > state.pictures:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:
@@ -82,7 +80,7 @@ def verify(
     wrong; `diptych repair` makes again what can be made again.
     """
     with open_collection(collection, quiet=True) as opened:
-        _report(opened.verify(all_bytes=not sizes), opened.name, as_json=as_json)
+        _report(opened.verify(all_bytes=not sizes), str(opened.folder), as_json=as_json)
 
 
 def repair(
@@ -109,7 +107,7 @@ def repair(
         for lost in go_back(find_collection(collection).folder, write_wait=10.0):
             notes().print(printable(lost), markup=False, soft_wrap=True)
     with open_collection(collection, quiet=quiet) as opened:
-        _report(opened.repair(), opened.name, as_json=as_json)
+        _report(opened.repair(), str(opened.folder), as_json=as_json)
 
 
 def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
@@ -175,9 +173,7 @@ def backup(
 
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder that `diptych backup` wrote.")],
-    target: Annotated[
-        Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych, or s3://BUCKET/NAME.")
-    ],
+    target: Annotated[Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych.")],
     root: Annotated[
         Path | None,
         typer.Option(help="The folder of the pictures, if they have moved.", file_okay=False, exists=True),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from diptych.cli.console.output import notes, writing
-from diptych.data.folders import storage_address
+from diptych.data.folders import reject_storage_address
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def shown_path(path: Path) -> str:
     ('photos/1.jpg', '/elsewhere/2.jpg')
     """
     here = Path.cwd()
-    return storage_address(path) or os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
+    return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def printable(text: str) -> str:
@@ -71,8 +71,6 @@ def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
     from diptych.data.folders import cache_folder
 
     if named is not None:
-        if storage_address(named):
-            return CollectionLocation(named)
         if named.exists() and not named.is_dir():
             raise InvalidInputError(f"{named} is a file; name a folder with --collection")
         # Also the folder of the pictures itself may be named: the collection is then found in it.
@@ -86,11 +84,8 @@ def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
 
 
 def is_collection(folder: Path) -> bool:
-    """Say whether a folder, or an address in object storage, holds a collection."""
-    if storage_address(folder):
-        from diptych.collection.remote.place import has_collection
-
-        return has_collection(folder)
+    """Return True if a folder holds a collection; an address in object storage is refused."""
+    reject_storage_address(folder)
     # What may not be looked at is none of ours; pathlib would raise.
     return os.path.isfile(folder / _COLLECTION_FILE)
 
@@ -100,7 +95,7 @@ def remember(folder: Path) -> None:
     note = _last_collection_file()
     with writing(note):
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_bytes(os.fsencode(storage_address(folder) or folder.resolve()))
+        note.write_bytes(os.fsencode(folder.resolve()))
 
 
 def last_collection() -> Path | None:
@@ -109,7 +104,7 @@ def last_collection() -> Path | None:
         folder = Path(os.fsdecode(_last_collection_file().read_bytes()))
     except OSError:
         return None
-    return folder if storage_address(folder) or is_collection(folder) else None
+    return folder if is_collection(folder) else None
 
 
 def _is_writable(folder: Path) -> bool:
@@ -130,8 +125,7 @@ def _last_collection_file() -> Path:
 
 
 def _existing(folder: Path, remedy: str) -> Path:
-    # Opening it says more about an address than looking whether it is there.
-    if storage_address(folder) or is_collection(folder):
+    if is_collection(folder):
         return folder
     if is_collection(folder / FOLDER_NAME):
         return folder / FOLDER_NAME

@@ -326,13 +326,6 @@ class Adding:
         shown = [fact for fact in facts if isinstance(fact, FileFacts) and fact.thumbnail and fact.content_hash in used]
         new = {fact.content_hash: fact.thumbnail for fact in shown if not self._twins(fact.content_hash)}
         self._store.add_thumbnails(new)
-        self._store.keep_originals(
-            {
-                item.content_hash: work.path
-                for work, item in items
-                if work.path and work.status and item.content_hash and work.is_named
-            }
-        )
         self._store.add_captions(
             [
                 (caption_id, item.id, text)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import sqlite3
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,13 +17,12 @@ from diptych.atomic_files import make_durable, read_json, write_json
 from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.maintenance import Maintenance
-from diptych.collection.remote.place import create_place, home_of, open_place
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root
-from diptych.collection.storage.place import LocalPlace, TableCopies, long_read
+from diptych.collection.storage.place import long_read
 from diptych.collection.storage.store import Store, tables_of
-from diptych.data.folders import storage_address
+from diptych.data.folders import reject_storage_address
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
 
@@ -75,14 +73,15 @@ def backup_collection(
     the former are made again when they are needed. The folder appears under its name when it is whole. ``progress``
     counts rows.
     """
-    place, goal = open_place(folder), Path(os.path.abspath(target))
-    source = Path(os.path.abspath(place.folder))
+    reject_storage_address(folder)
+    reject_storage_address(target)
+    source, goal = Path(os.path.abspath(folder)), Path(os.path.abspath(target))
     layout = Layout.read(source)
     if goal.is_relative_to(source):
         raise InvalidInputError(f"{target} lies in the collection itself; choose a place outside of it")
-    with closing(place), _new_folder(goal) as draft:
+    with _new_folder(goal) as draft:
         with long_read(layout.store):
-            n_items = _copy_moment(source, draft, place.copies, progress)
+            n_items = _copy_moment(source, draft, progress)
         has_click_log = layout.click_log.is_file()
         if has_click_log:
             _copy_click_log(layout.click_log, replace(layout, folder=draft).click_log)
@@ -90,7 +89,7 @@ def backup_collection(
         n_bytes = sum(path.stat().st_size for path in files.values())
         digests = {name: _digest(path) for name, path in files.items()}
         write_json(draft / _MANIFEST, {"format": _FORMAT, "files": digests})
-    return BackupReport(Path(place.name), goal, n_items, n_bytes, has_click_log)
+    return BackupReport(Path(folder), goal, n_items, n_bytes, has_click_log)
 
 
 def restore_collection(
@@ -102,11 +101,9 @@ def restore_collection(
 ) -> RestoreReport:
     """Make a collection of a backup in a new folder, with every file checked against the digest taken for the backup.
 
-    Pictures are looked for where they were, or under ``root`` if they have moved. ``progress`` counts files. The target
-    may be an address in object storage; originals are not put there, since a backup has none.
+    Pictures are looked for where they were, or under ``root`` if they have moved. ``progress`` counts files.
     """
-    if storage_address(target):
-        return _restore_to_storage(source, target, root, progress)
+    reject_storage_address(target)
     backup, goal = Path(os.path.abspath(source)), Path(os.path.abspath(target))
     digests = _digests_in(backup)
     layout = Layout.read(backup)
@@ -121,7 +118,7 @@ def restore_collection(
         root_folder = layout.root_folder if root is None else Path(root)
         restored = replace(layout, folder=draft, root=stored_root(root_folder, goal))
         restored.write()
-        state = LiveState(LocalPlace(draft), saved_retrievers.load_retriever)
+        state = LiveState(draft, saved_retrievers.load_retriever)
         maintenance = Maintenance(state)
         status, problems = maintenance.status(), maintenance.check(all_bytes=False).problems
         state.close()
@@ -133,34 +130,6 @@ def restore_collection(
         captions=status.captions,
         problems=problems,
     )
-
-
-def _restore_to_storage(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None,
-    progress: Progress | None,
-) -> RestoreReport:
-    base = home_of(target)
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=base) as folder:
-        restored = Path(folder) / "restored"
-        report = restore_collection(source, restored, root=root, progress=progress)
-
-        def make(copy: Path, stored: str) -> None:
-            for table in (restored / "store").iterdir():
-                table.rename(copy / "store" / table.name)
-            if (restored / "service").is_dir():
-                shutil.copytree(restored / "service", copy / "service", dirs_exist_ok=True)
-            (restored / "retrievers").rename(copy / "retrievers")
-            for name in _NOTES:
-                with suppress(FileNotFoundError):
-                    (restored / name).rename(copy / name)
-            # Last: a folder with this file is a whole collection.
-            replace(Layout.read(restored), folder=copy, root=stored).write()
-
-        create_place(target, report.root, make)
-    return replace(report, target=Path(target))
 
 
 @contextmanager
@@ -181,11 +150,11 @@ def _new_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _copy_moment(folder: Path, draft: Path, copies: TableCopies | None, progress: Progress | None) -> int:
+def _copy_moment(folder: Path, draft: Path, progress: Progress | None) -> int:
     """Copy everything but the click log as it is at one moment; return the number of items."""
     reason = ""
     for _ in range(_COPIES):
-        layout, tables = _choose_moment(folder, draft, copies)
+        layout, tables = _choose_moment(folder, draft)
         copy = replace(layout, folder=draft, root=str(layout.root_folder))
         shutil.rmtree(copy.store, ignore_errors=True)
         copy.store.mkdir()
@@ -204,7 +173,7 @@ def _copy_moment(folder: Path, draft: Path, copies: TableCopies | None, progress
     raise CollectionError(f"{folder} cannot be copied: {reason}; try again while less is written, or verify it")
 
 
-def _choose_moment(folder: Path, draft: Path, copies: TableCopies | None) -> tuple[Layout, dict[str, Any]]:
+def _choose_moment(folder: Path, draft: Path) -> tuple[Layout, dict[str, Any]]:
     """Return the layout and the tables of one moment, whose retrievers and notes are copied.
 
     The version of the items is chosen first: what they need was written before them, so that a later version of another
@@ -217,7 +186,7 @@ def _choose_moment(folder: Path, draft: Path, copies: TableCopies | None) -> tup
         layout = Layout.read(folder)
         try:
             _copy_small_parts(layout, draft)
-            tables = Store(layout.store, copies).pinned((*_NEEDED, *_OPTIONAL, *tables_of(layout.in_force)))
+            tables = Store(layout.store).pinned((*_NEEDED, *_OPTIONAL, *tables_of(layout.in_force)))
             lost = [name for name in _NEEDED if name not in tables]
             if lost:
                 raise CollectionError(f"table {lost[0]} is missing")

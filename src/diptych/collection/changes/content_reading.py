@@ -89,7 +89,7 @@ class ContentReading(ABC, Generic[Made, Report]):
                 self._commit(is_last=True)
         if self._held:
             raise CollectionBusyError(
-                f"{self._state.place.name} is being written by another process, so the last pictures could not be "
+                f"{self._state.folder} is being written by another process, so the last pictures could not be "
                 "stored; wait until it has finished and read again"
             )
         self.report.seconds = time.perf_counter() - started
@@ -118,12 +118,6 @@ class ContentReading(ABC, Generic[Made, Report]):
 
     def _read(self, item: Item) -> Made:
         path = self._state.root.file(str(item.path))
-        if self._state.root.is_missing(str(item.path)):
-            # Where the collection is in object storage, its pictures are there, too.
-            original = self._state.place.original(str(item.content_hash))
-            if original is not None:
-                with original:
-                    return self._made(original)
         status = file_status(path)
         if (status.st_size, status.st_mtime_ns) != (item.size, item.mtime_ns):
             raise InvalidInputError("it has changed since it was indexed; index again")

@@ -40,7 +40,7 @@ def find_damage(state: LiveState, *, all_bytes: bool) -> dict[str, str]:
         return {}
     wrong = _look(state, ledger, all_bytes)
     if wrong:
-        with suppress(CollectionBusyError, OSError), state.place.writing(_LOCK_SECONDS):
+        with suppress(CollectionBusyError, OSError), state.lock(_LOCK_SECONDS):
             wrong = _look(state, ledger, all_bytes)
             if any(name.startswith("index/") for name in wrong):
                 # Nothing is lost with them: searches make them anew.
@@ -60,7 +60,7 @@ def _look(state: LiveState, ledger: Ledger, all_bytes: bool) -> dict[str, str]:
         if note.exists() and (what := damage_of_note(note)) is not None:
             found[note.name] = what
     if all_bytes:
-        for database in (state.place.home / "service").glob("*.sqlite"):
+        for database in (state.folder / "service").glob("*.sqlite"):
             if (what := _database_damage(database)) is not None:
                 found[f"service/{database.name}"] = what
     return found

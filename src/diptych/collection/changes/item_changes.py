@@ -118,7 +118,7 @@ class ItemChanges:
                 progress(replace(part, done=before + part.done, total=total))
 
         def is_awaited() -> bool:
-            return time.monotonic() - begun >= _SHORTEST_PART and self._state.place.is_awaited()
+            return time.monotonic() - begun >= _SHORTEST_PART and self._state.is_awaited()
 
         left = adding.add(records, tell, is_awaited, readers)
         report.include(adding.report)

@@ -136,7 +136,7 @@ class Maintenance:
         width, kind = next(filter(None, forms), (0, np.dtype(np.float32)))
         with_regions = len(store.keys(points_table(layout.retriever, "region")))
         return Status(
-            folder=self._state.place.name,
+            folder=str(self._state.folder),
             root=str(self._state.root.folder),
             items=len(items),
             pictures=items.n_pictures,
@@ -157,7 +157,6 @@ class Maintenance:
             recall=self._least_recall(),
             texts_read=len(store.picture_texts),
             with_regions=with_regions,
-            storage_away_seconds=self._state.place.storage_away_seconds,
         )
 
     def _least_recall(self) -> float | None:

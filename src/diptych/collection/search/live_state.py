@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -33,7 +33,7 @@ from diptych.collection.storage.clear_errors import (
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
 from diptych.collection.storage.ledger import saved_unit
-from diptych.collection.storage.place import Place
+from diptych.collection.storage.place import is_awaited, write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
 from diptych.collection.storage.store import Store
@@ -55,19 +55,19 @@ class LiveState:
 
     def __init__(
         self,
-        place: Place,
+        folder: Path,
         load_retriever: LoadRetriever,
         write_wait: float = 0.0,
         durability: Durability | None = None,
     ) -> None:
-        self.place = place
+        self.folder = folder
         self._durability = checked_durability(durability)
         self._write_wait = write_wait
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
         self._working: dict[object, threading.Thread] = {}
         self._fold_again = 0.0
-        self._read(place.folder)
+        self._read(folder)
 
     def _read(self, folder: Path) -> None:
         """Begin with what a folder holds."""
@@ -75,6 +75,7 @@ class LiveState:
         self.store, index = self._open_tables()
         self.root = Root(self.layout.root_folder)
         self._layout_path = str(folder / "collection.json")
+        self._lock_path = folder / "write.lock"
         self._versions_path = str(self.store.version_folder())
         self._layout_stamp = self._stamp_of_layout()
         self.segment_files = SegmentFiles(index)
@@ -83,7 +84,7 @@ class LiveState:
             ledger.durability = self._durability
         if ledger is not None and ledger.has_restarted():
             # Whoever cannot write here, or finds another one writing, leaves it to that one.
-            with suppress(CollectionBusyError, OSError), self.place.writing(0.0):
+            with suppress(CollectionBusyError, OSError), self.lock():
                 self._begin_writing()
         self._segments = LiveSegments(self.store, self.segment_files)
         self._items = LiveItems()
@@ -94,7 +95,7 @@ class LiveState:
 
     def _open_tables(self) -> tuple[Store, Path]:
         """Return the tables, and the folder of the search files."""
-        return Store(self.layout.store, self.place.copies), self.layout.index
+        return Store(self.layout.store), self.layout.index
 
     def _in_force(self, layout: Layout) -> Layout:
         """Return the layout that searches go by."""
@@ -107,19 +108,20 @@ class LiveState:
         What is damaged is refused, unless it is to be mended. On a full disk, ``freeing`` has the room that is kept for
         it, and others are told how much is missing. ``wait`` is for those who have let others in before.
         """
-        with (
-            self.place.writing(self._write_wait if wait is None else wait) as cuts_off,
-            self._room(spends=mending or freeing),
-        ):
+        with self.lock(self._write_wait if wait is None else wait), self._room(spends=mending or freeing):
             self._begin_writing(mending=mending)
             self.check_layout()
-            if cuts_off:
-                self.store.write_next_versions()
-                self.write_layout(self.layout, None)
-                self.place.has_cut_off()
             with ChangeJournal(self.layout.folder).noting(self.store, self.next_ns, self.layout.history_days):
                 yield
             self.store.tables.acknowledge()
+
+    def lock(self, wait: float = 0.0) -> AbstractContextManager[None]:
+        """Hold the lock of the one writer, or raise after ``wait`` seconds."""
+        return write_lock(self._lock_path, wait)
+
+    def is_awaited(self) -> bool:
+        """Return True if another writer waits for the lock."""
+        return is_awaited(self._lock_path)
 
     def journal(self) -> ChangeJournal:
         """Return the list of earlier states; one that somebody deleted is refused, until it is begun anew."""
@@ -158,13 +160,11 @@ class LiveState:
             self.store.tables.keep_retriever(names)
         self.store.tables.acknowledge()
         layout.write()
-        self.place.layout_written()
         self.use(layout, retriever)
 
     def delete_saved(self) -> None:
         """Delete the saved retrievers that are in force no more; the caller is the only writer."""
         delete_saved(self.layout, self.store)
-        self.place.retrievers_deleted(names.saved for names in self.layout.in_force)
 
     def next_ns(self) -> int:
         """Return a time later than that of every change so far; the caller is the only writer."""
@@ -200,7 +200,6 @@ class LiveState:
     def check_layout(self) -> None:
         """Notice that another process has changed the retrievers."""
         with self._lock:
-            self._check_folder()
             # Taken before the file is read: one that is replaced meanwhile is looked at again.
             stamp = self._stamp_of_layout()
             if stamp != self._layout_stamp:
@@ -224,7 +223,6 @@ class LiveState:
     def items(self) -> LiveItems:
         """Return the items as they are now."""
         with self._lock:
-            self._check_folder()
             if not self._is_current():
                 version = self.store.version()
                 if version != self._version:
@@ -333,7 +331,6 @@ class LiveState:
 
     def close(self) -> None:
         """Wait for files and indexes that are being made."""
-        self.place.close()
         for thread in list(self._working.values()):
             thread.join()
 
@@ -416,10 +413,6 @@ class LiveState:
                     filled = state.with_outputs(side, part.segment, block)
                     with self._lock:
                         state.take_block(side, part.segment, filled)
-
-    def _check_folder(self) -> None:
-        if self.place.folder != self.layout.folder:
-            self._read(self.place.folder)
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         return stamp_of_layout(self._layout_path)

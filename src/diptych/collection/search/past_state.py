@@ -10,7 +10,6 @@ from typing import Any
 
 from diptych.collection.search.live_state import LiveState, LoadRetriever
 from diptych.collection.storage.layout import Layout, search_package
-from diptych.collection.storage.place import Place
 from diptych.collection.storage.rows import table_schema
 from diptych.collection.storage.store import Store
 from diptych.collection.storage.tables import Tables
@@ -24,7 +23,7 @@ class _PastTables(Tables):
     """Tables of a moment, which go with the process, before those of the present."""
 
     def __init__(self, folder: Path, present: Tables) -> None:
-        super().__init__(folder, None)
+        super().__init__(folder)
         self.ledger = None
         self._present = present
 
@@ -85,11 +84,11 @@ class PastState(LiveState):
 
     is_past = True
 
-    def __init__(self, place: Place, load_retriever: LoadRetriever, moment_ns: int, fingerprint: str) -> None:
+    def __init__(self, collection: Path, load_retriever: LoadRetriever, moment_ns: int, fingerprint: str) -> None:
         self._moment_ns, self._fingerprint = moment_ns, fingerprint
         # It goes with the last one who uses it.
         self._scratch = TemporaryDirectory(prefix="diptych-past-", ignore_cleanup_errors=True)
-        super().__init__(place, load_retriever)
+        super().__init__(collection, load_retriever)
 
     @contextmanager
     def writing(self, *, mending: bool = False, freeing: bool = False, wait: float | None = None) -> Iterator[None]:
@@ -99,7 +98,7 @@ class PastState(LiveState):
 
     def _open_tables(self) -> tuple[Store, Path]:
         folder = Path(self._scratch.name)
-        present = Store(self.layout.store, self.place.copies)
+        present = Store(self.layout.store)
         return PastStore(folder / "store", present, self._moment_ns), folder / "index"
 
     def _in_force(self, layout: Layout) -> Layout:

@@ -12,7 +12,6 @@ from pathlib import Path
 from diptych._version import __version__
 from diptych.atomic_files import read_json, write_json
 from diptych.collection.storage.layout import Layout
-from diptych.data.folders import storage_address
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,7 @@ class Status:
     ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
     ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
     search index finds, measured when it was built; None where everything is compared. ``texts_read`` counts the
-    pictures whose text has been read, ``with_regions`` those whose regions are searched. ``storage_away_seconds`` is
-    how long the object storage of the collection could not be reached; None while it can, and for one in a folder.
+    pictures whose text has been read, ``with_regions`` those whose regions are searched.
     """
 
     folder: str
@@ -50,13 +48,10 @@ class Status:
     recall: float | None = None
     texts_read: int = 0
     with_regions: int = 0
-    storage_away_seconds: float | None = None
 
 
 def remembered_status(folder: Path, look: Callable[[], Status]) -> Status:
     """Return the status of a collection, from the note of the last look if no file has changed since."""
-    if storage_address(folder):
-        return look()
     layout = Layout.read(folder)
     stamp = _stamp(layout)
     with suppress(OSError, ValueError, KeyError, TypeError):

@@ -14,7 +14,6 @@ from diptych.arrays import AnyArray
 from diptych.collection.storage.clear_errors import check_room, with_clear_errors
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
-from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, Side
 from diptych.collection.storage.rows import (
     WrittenItems,
@@ -85,14 +84,12 @@ class Store:
     ``items`` decides what exists: captions, thumbnails and vectors are written before the items that use them and are
     named by id or content, so that whatever a killed writer leaves behind is unused rows, never half an item. Each call
     that writes is one commit of one table; those of items are durable when the call returns, with all before them, and
-    the others when :meth:`Tables.acknowledge` does. Where the folder is a copy, ``copies`` fetches tables that it lacks
-    and sends every commit on.
+    the others when :meth:`Tables.acknowledge` does.
     """
 
-    def __init__(self, folder: Path, copies: TableCopies | None = None, *, tables: Tables | None = None) -> None:
+    def __init__(self, folder: Path, *, tables: Tables | None = None) -> None:
         self.folder = folder
-        self._copies = copies
-        self.tables = tables or Tables(folder, copies)
+        self.tables = tables or Tables(folder)
         self.words = WordIndex(folder, self.tables.existing, self.tables.committed)
         self.picture_texts = PictureTexts(self.tables)
         self.former = FormerItems(self.tables)
@@ -243,11 +240,6 @@ class Store:
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
             self.add_rows("captions", search_package("pyarrow").table(arrays, schema=schema))
 
-    def keep_originals(self, files: Mapping[str, Path]) -> None:
-        """Keep picture files by their content hashes, where others cannot read them in their folders."""
-        if self._copies is not None and files:
-            self._copies.keep_originals(files)
-
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
@@ -357,15 +349,6 @@ class Store:
         for index in table.list_indices():
             table.drop_index(index.name)
         self.tables.committed(name)
-
-    def write_next_versions(self) -> None:
-        """Write a further version of every table, so that whoever was about to write that one cannot any more."""
-        for name in (*_FIXED_TABLES, *self.vector_tables()):
-            table = self.tables.existing(name)
-            if table is not None:
-                table.checkout(table.version)
-                table.restore()
-                self.tables.committed(name)
 
     def pinned(self, names: Iterable[str]) -> dict[str, Any]:
         """Return tables for :meth:`copy_tables` as they are now, one after the other; what is not there is left out."""

@@ -20,7 +20,7 @@ from diptych.collection.storage.engine import engine_package, with_memory
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
-from diptych.collection.storage.place import TableCopies, is_being_read, long_read
+from diptych.collection.storage.place import is_being_read, long_read
 from diptych.collection.storage.rows import item_rows, membership, table_schema
 from diptych.encoders.image.picture_parts import PictureText, PictureWord
 from diptych.errors import CollectionError
@@ -47,11 +47,9 @@ class Tables:
     Commits to the items are acknowledged at once, with everything before them, the others by :meth:`acknowledge`.
     """
 
-    def __init__(self, folder: Path, copies: TableCopies | None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._copies = copies
-        # What is in object storage is kept whole by the storage.
-        self.ledger = Ledger(folder) if copies is None else None
+        self.ledger: Ledger | None = Ledger(folder)
         self._open: dict[str, Any] = {}
         self._index_stamps: dict[str, int] = {}
         self._shared: Any = None
@@ -60,8 +58,7 @@ class Tables:
 
     def names(self) -> set[str]:
         """Return the names of all tables."""
-        there = {path.stem for path in self.folder.glob("*.lance")}
-        return there if self._copies is None else there.union(self._copies.tables())
+        return {path.stem for path in self.folder.glob("*.lance")}
 
     def needed(self, name: str) -> Any:
         """Return a table that every collection has."""
@@ -80,7 +77,7 @@ class Tables:
             is_here = versions.is_dir() and any(versions.iterdir())
             if not is_here and known is not None:
                 raise _unreadable(f"table {name} is missing in {self.folder}")
-            if not is_here and (self._copies is None or not self._copies.fetch(name)):
+            if not is_here:
                 return None
             table, newest = self._opened(name)
             if known is not None and newest < known:
@@ -157,15 +154,11 @@ class Tables:
         if table.exists():
             # No table's name, in one step: a writer killed while its files go leaves no half of one.
             table.rename(self.folder / f"{uuid.uuid4().hex}{DROPPED}")
-        if self._copies is not None:
-            self._copies.dropped(name)
         for left in self.folder.glob(f"*{DROPPED}"):
             shutil.rmtree(left, ignore_errors=True)
 
     def committed(self, name: str) -> None:
-        """Send on what was committed, or note it for :meth:`acknowledge`."""
-        if self._copies is not None:
-            self._copies.committed(name)
+        """Note what was committed, for :meth:`acknowledge`."""
         self._note(unit_of(name))
         if (name in _ACKNOWLEDGING and not self._are_together) or self._unwritten_commits >= _UNWRITTEN_COMMITS:
             self.acknowledge()
@@ -247,9 +240,6 @@ class Tables:
         table.optimize(cleanup_older_than=kept_for, delete_unverified=everything)
         self.committed(name)
         self.acknowledge()
-        if self._copies is not None:
-            # Machines that read it there cannot say so.
-            self._copies.tidied(name, _READ_FOR if everything else _READ_LONG_FOR)
         if self.ledger is not None:
             self.ledger.tidied(unit_of(name))
 

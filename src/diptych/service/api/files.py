@@ -19,20 +19,11 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 def open_original(collection: Collection, item: Item) -> tuple[BinaryIO, str]:
-    """Open the picture of an item, and return it with its ETag.
-
-    It is read from its folder, or else from the object storage of the collection.
-    """
+    """Open the picture of an item, and return it with its ETag."""
     path = collection.path_of(item)
     if path is None:
         raise Problem(404, "no-picture", f"Item {item.id!r} is a text and has no picture; read its captions.")
-    try:
-        file = _open_inside(collection, item, path)
-    except FileNotFoundError:
-        stored = collection.original(item)
-        if stored is None:
-            raise _gone(item) from None
-        return stored, f'"{item.content_hash}"'
+    file = _open_inside(collection, item, path)
     return file, _tag(item, file)
 
 
@@ -41,8 +32,6 @@ def _open_inside(collection: Collection, item: Item, path: Path) -> BinaryIO:
     try:
         # Opening must never wait, should the file have become a pipe.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except FileNotFoundError:
-        raise
     except OSError:
         raise _gone(item) from None
     # Judged by what was opened, so that nobody can exchange the file in between.

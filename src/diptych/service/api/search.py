@@ -197,7 +197,6 @@ def run_search(
         answers=[_document(answer, answer.item, answers.cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
         notes=list(answers.notes),
-        storage_away_seconds=hosted.collection.storage_away_seconds,
         mode=answers.mode,
         draw=None if page is None else page.draw,
     )

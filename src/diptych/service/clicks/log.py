@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from diptych.atomic_files import atomic_write
-from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import BATCH_SECONDS, LogWriter, click_log_error, connect, delete_searches
 from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
@@ -341,8 +340,8 @@ _log = logging.getLogger("diptych.service")
 
 
 def click_log_path(collection: Path) -> Path:
-    """Return where the click log of a collection is on this machine."""
-    return home_of(collection) / "service" / "clicks.sqlite"
+    """Return where the click log of a collection is."""
+    return collection / "service" / "clicks.sqlite"
 
 
 def open_click_logs(folders: Mapping[str, Path]) -> dict[str, ClickLog]:

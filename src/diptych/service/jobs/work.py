@@ -69,7 +69,7 @@ def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     from diptych.collection.learning import Learning, SearchLog
 
     reporter.note("reading the clicks")
-    log = click_log_path(collection.home)
+    log = click_log_path(collection.folder)
     seen = SearchLog.from_searches(text_query_searches(log) if log.is_file() else ())
     settings = {name: parameters[name] for name in ("held_out", "alpha") if name in parameters}
     report = Learning(collection, **settings).run(

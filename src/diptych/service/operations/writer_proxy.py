@@ -1,4 +1,4 @@
-"""Forwarding requests that write to the one writer: another process of this service, or another service."""
+"""Forwarding requests that write to the one writer: another process of this service."""
 
 from __future__ import annotations
 
@@ -41,12 +41,10 @@ class WriterProxyMiddleware(HttpMiddleware):
     The writer checks who may write by itself; it is told who the client is.
     """
 
-    def __init__(self, app: ASGIApp, socket: Path | None = None, address: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, socket: Path) -> None:
         super().__init__(app)
-        self._address = None if address is None else httpx.URL(address)
-        path = str(socket) if socket is not None and address is None else None
         self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=path, limits=httpx.Limits(max_connections=64)),
+            transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=httpx.Limits(max_connections=64)),
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
         )
 
@@ -65,13 +63,11 @@ class WriterProxyMiddleware(HttpMiddleware):
         query, sent = scope.get("query_string", b""), dict(scope["headers"])
         has_body = b"transfer-encoding" in sent or sent.get(b"content-length", b"0") != b"0"
         path = scope["raw_path"] + (b"?" + query if query else b"")
-        writer = self._address or httpx.URL("http://writer")
         is_read = asyncio.Event()
         request = self._client.build_request(
             scope["method"],
-            writer.copy_with(raw_path=path),
-            # Another service has another name.
-            headers=[(name, value) for name, value in _headers(scope) if self._address is None or name != b"host"],
+            httpx.URL("http://writer").copy_with(raw_path=path),
+            headers=_headers(scope),
             content=_body(receive, is_read) if has_body else None,
         )
         if not has_body:

@@ -202,8 +202,6 @@ class SearchResponse(Document):
     """Where the next page begins; null when there is none."""
     notes: list[str] = Field(default_factory=list)
     """Remarks for the person who asked: a language that is not understood, a field that no item has."""
-    storage_away_seconds: float | None = None
-    """How long the object storage of the collection could not be reached, null while it can; answers may be as old."""
     mode: Literal["similarity", "words", "both"] = "similarity"
     """What was compared."""
     draw: str | None = None

@@ -210,7 +210,7 @@ class SearchView {
   summarise(page) {
     const text = page.browsing
       ? `${count(page.total, "item")}${this.state.filters.length ? " left by the filters" : ""}`
-      : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}${page.storage_away_seconds ? `; the storage has not answered for ${duration(page.storage_away_seconds)}, so changes since are missing` : ""}`;
+      : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
     const notes = page.browsing ? "" : page.notes.map((note) => `${note} `).join("");
