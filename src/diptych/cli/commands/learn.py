@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from diptych.cli.console.output import (
-    check_writable_file,
     folded,
     numbers,
     or_dash,
@@ -21,7 +20,6 @@ from diptych.cli.console.output import (
     scores,
     table,
     whole,
-    write_text,
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
@@ -281,9 +279,6 @@ def rehearse(
     ] = 1000,
     alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="The largest p-value that is not luck.")] = 0.05,
     random_state: Annotated[int, typer.Option(help="Random seed of the draws.")] = 0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with the pictures won and lost.")
-    ] = None,
     device: DeviceOption = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
@@ -291,10 +286,7 @@ def rehearse(
     """Try another search model (retriever) on the collection's own captions and logged queries; change nothing."""
     from diptych.cli.arguments import load_retriever
     from diptych.collection.learning import Rehearsal
-    from diptych.collection.learning.rehearsal_report import rehearsal_html
 
-    if html is not None:
-        check_writable_file(html)
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
         with stages.run("retriever", "preparing the search model"):
@@ -304,9 +296,6 @@ def rehearse(
         )
         with stage_by_stage(stages) as progress:
             report = rehearsal.run(_logged(opened.folder), progress=progress)
-        if html is not None:
-            write_text(html, rehearsal_html(report, opened))
-            stages.note(f"page: {shown_path(html)}")
         change = f"diptych index {shown_path(opened.root)} --retriever {retriever}"
     if as_json:
         print_json(report.to_json())

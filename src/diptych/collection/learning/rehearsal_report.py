@@ -1,17 +1,14 @@
-"""What came out of a rehearsal: two retrievers on the same questions, in numbers, in words, by example, as a page."""
+"""The result of a rehearsal: two retrievers on the same questions, in numbers, in words and by example."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.collection import Collection
 from diptych.errors import counted
 from diptych.metrics import bootstrap_difference, randomisation_test
 
@@ -222,60 +219,6 @@ class RehearsalReport:
         if outcome == "undecided":
             return f"No difference between {self.old} and {self.new} that luck may not bring: {numbers}"
         return f"{self.new} is {outcome}: {numbers}"
-
-
-_SHOWN = 6
-_PACKAGE = "diptych.collection.learning"
-_TITLES = {"captions": "Captions", "queries": "Logged queries"}
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """A small picture for the page: what to say where it cannot be seen, and whether it is a right answer."""
-
-    name: str
-    jpeg: bytes | None
-    is_right: bool
-
-
-def rehearsal_html(report: RehearsalReport, collection: Collection) -> str:
-    """Return one page that needs no other file and no network; ``collection`` gives its small pictures.
-
-    Right answers are marked. What the collection has forgotten since is shown by its id.
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    pages = Environment(
-        loader=PackageLoader(_PACKAGE, "page"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    pages.filters["base64"] = lambda content: b64encode(content).decode("ascii")
-    style = (files(_PACKAGE) / "page" / "rehearsal.css").read_text(encoding="utf-8")
-
-    def pictures(question: RehearsedQuestion, ids: Iterable[str]) -> list[_Picture]:
-        return [_picture(collection, item_id, item_id in question.right) for item_id in ids]
-
-    return pages.get_template("rehearsal.html.j2").render(
-        report=report,
-        titles=_TITLES,
-        shown=_SHOWN,
-        pictures=pictures,
-        reencoding=reencoding_words(report),
-        unjudged=None if report.overlap is None else unjudged_words(report, report.overlap),
-        style=Markup(style),
-    )
-
-
-def _picture(collection: Collection, item_id: str, is_right: bool) -> _Picture:
-    if item_id not in collection:
-        return _Picture(item_id, None, is_right)
-    item = collection[item_id]
-    said = item.captions[0] if item.captions else item.path or item_id
-    return _Picture(said, collection.thumbnail(item_id), is_right)
 
 
 def reencoding_words(report: RehearsalReport) -> str:
