@@ -95,7 +95,6 @@ data bind what was learned from it. Where that matters, train a search model on 
         "word lists and tables",
         (
             "benchmark/published.csv",
-            "cli/commands.tsv",
             "data/photographs/photographs.tsv",
             "encoders/text/glossary_cs.tsv",
             "encoders/text/language_words.tsv",

@@ -6,11 +6,11 @@ import os
 import pytest
 import typer
 
-from diptych.cli.app import CommandGroup
+from diptych.cli.app import Program
 
 
 def command_that_raises(error: Exception) -> typer.Typer:
-    app = typer.Typer(cls=CommandGroup)
+    app = typer.Typer(cls=Program)
 
     @app.command()
     def write() -> None:

@@ -130,7 +130,7 @@ def _console_class() -> type[Console]:
         """Prints to a stream that may be closed from the other side, as ``head`` does."""
 
         def on_broken_pipe(self) -> NoReturn:
-            """Leave it to `CommandGroup`, where Rich would end the process with an error status."""
+            """Leave it to `Program`, where Rich would end the process with an error status."""
             raise BrokenPipeError
 
     return ResultConsole
