@@ -29,7 +29,6 @@ from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models.semantic.classifier_pair import fit_logistic, predict_logistic
 from diptych.protocols import HoldOut
 from diptych.retriever import Retriever
-from diptych.retriever.ready_made import shipped_retriever
 from diptych.space import DIRECTIONS, Space
 
 BAR = 0.68
@@ -163,7 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--without-resnet", action="store_true", help="only the networks that pip installs")
     with_resnet = not parser.parse_args().without_resnet and resnet_is_here()
-    encoder, default = image_encoder(with_resnet), shipped_retriever(Retriever, "default")
+    encoder, default = image_encoder(with_resnet), Retriever.ready_made("default")
     draws = []
     print(f"{'draw':<24}{'image query':>12}{'text query':>12}{'chance':>12}{'C photo':>9}{'C text':>9}{'share':>9}")
     for seed in range(DRAWS):

@@ -18,7 +18,7 @@ from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate,
 from diptych.retriever.comparison import Comparison
 
 if TYPE_CHECKING:
-    from diptych.retriever.retriever import Retriever
+    from diptych.retriever.base import RetrieverBase
 
 # With as many held-out pictures one part is enough; fewer are made up for by holding out every picture once.
 _ENOUGH_HELD_OUT = 200
@@ -88,7 +88,7 @@ class HeldOutTrial:
         What the new model would replace, None where there is nothing.
     """
 
-    def __init__(self, pairs: Pairs, present: Retriever | None) -> None:
+    def __init__(self, pairs: Pairs, present: RetrieverBase | None) -> None:
         is_raw = not (pairs.has_image_features or pairs.has_text_features)
         self._present = present
         self._absent = absent_queries(pairs) if is_raw and present is not None else []
@@ -106,7 +106,7 @@ class HeldOutTrial:
         self._answered_old: list[BoolArray] = []
         self._sizes: list[int] = []
 
-    def add(self, new: Retriever, judged: Retriever | None, test: Pairs, featured: Pairs) -> None:
+    def add(self, new: RetrieverBase, judged: RetrieverBase | None, test: Pairs, featured: Pairs) -> None:
         """Try one part; ``judged`` is the present one, or its like where it had seen these pictures.
 
         ``featured`` are the held-out pairs with features of the new one.
@@ -188,7 +188,7 @@ class HeldOutTrial:
         )
         return found
 
-    def _ask_present(self, judged: Retriever, test: Pairs) -> None:
+    def _ask_present(self, judged: RetrieverBase, test: Pairs) -> None:
         words = [] if test.has_text_features else short_queries(test)
         featured = judged.featured(test)
         pictures = judged.images_to_points(featured.images)
@@ -204,7 +204,7 @@ class HeldOutTrial:
     def _absent_probability(self, fitted: Calibration) -> FloatArray:
         return fitted.probability(np.concatenate(self._best_absent), "text_to_image")
 
-    def _known(self, retriever: Retriever) -> FloatArray:
+    def _known(self, retriever: RetrieverBase) -> FloatArray:
         """Return how well each photograph of the package is found."""
         assert self._rest is not None
         key = retriever.image_fingerprint, retriever.text_fingerprint
@@ -224,7 +224,7 @@ def _photographs() -> Pairs:
     )
 
 
-def _best(retriever: Retriever, pictures: AnyArray, queries: list[str]) -> tuple[FloatArray, BoolArray]:
+def _best(retriever: RetrieverBase, pictures: AnyArray, queries: list[str]) -> tuple[FloatArray, BoolArray]:
     """Return the best score of each query, and whether the encoder finds nothing in its words."""
     features = retriever.query_features(queries)
     scores = retriever.space.compare(retriever.texts_to_points(features), pictures, "text_query")

@@ -19,7 +19,7 @@ from diptych.models.base import Need
 from diptych.space import Space
 
 if TYPE_CHECKING:
-    from diptych.retriever.retriever import Retriever
+    from diptych.retriever.base import RetrieverBase
 
 
 def choose_model(features: Pairs) -> CrossModalModel:
@@ -112,7 +112,7 @@ class JoinedModel(CrossModalModel):
 _SAMPLED_ROWS = 400
 
 
-def can_join(before: Retriever, new: Retriever) -> bool:
+def can_join(before: RetrieverBase, new: RetrieverBase) -> bool:
     """Say whether what is learned can stand beside what was known: the same encoders, and inner products for scores."""
     from diptych.models.fusion.score_fusion import LinearForm
 
@@ -124,7 +124,7 @@ def can_join(before: Retriever, new: Retriever) -> bool:
     return is_same
 
 
-def joined(before: Retriever, learned: CrossModalModel, features: Pairs) -> JoinedModel:
+def joined(before: RetrieverBase, learned: CrossModalModel, features: Pairs) -> JoinedModel:
     """Return what was known before beside what was learned; nothing is learned on top of what was learned before."""
     images, texts, _ = features.aligned()
     sampled = slice(0, None, max(1, len(images) // _SAMPLED_ROWS))
@@ -132,7 +132,7 @@ def joined(before: Retriever, learned: CrossModalModel, features: Pairs) -> Join
     return JoinedModel.of(_known_before(before), learned, *sample)
 
 
-def _known_before(retriever: Retriever) -> CrossModalModel:
+def _known_before(retriever: RetrieverBase) -> CrossModalModel:
     return retriever.model_.kept_ if isinstance(retriever.model_, JoinedModel) else retriever.model_
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,7 @@ from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 
 if TYPE_CHECKING:
-    from diptych.encoders import JointModel
-    from diptych.retriever.retriever import Retriever
+    from diptych.encoders import Encoder, JointModel
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 READY_MADE = ("light", "default", "strong", "conse")
@@ -28,49 +28,44 @@ _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
 _EVEN_SCENES, _SCENE_SLOPES = (0.8, 0.8, 0.8, 8.0), (20.0, 20.0, 20.0, 0.5)
 
 
-def default_retriever(kind: type[Retriever]) -> Retriever:
-    """Return the user's joint model if there is one, else the shipped projection."""
-    from diptych.encoders import find_joint_model
+@dataclass(frozen=True)
+class RetrieverParts:
+    """The fitted parts of a retriever that learned nothing from the user."""
 
-    folder = find_joint_model()
-    return shipped_retriever(kind, "default") if folder is None else joint_retriever(kind, folder)
+    name: str
+    image_encoder: Encoder
+    text_encoder: Encoder
+    model: SharedSpace
+    calibration: Calibration
 
 
-def shipped_retriever(kind: type[Retriever], name: str) -> Retriever:
-    """Return one of the retrievers of the package, ``READY_MADE``."""
+def shipped_folder(name: str) -> Path:
+    """Return the folder of one of the retrievers of the package, ``READY_MADE``."""
     if name not in READY_MADE:
         raise UnknownNameError("ready-made retriever", name, READY_MADE)
-    retriever = kind.load(SHIPPED_FOLDER / name)
-    # Found now, not in the middle of a search: a missing package is an error that names the command.
-    _ = retriever.fingerprint
-    return retriever
+    return SHIPPED_FOLDER / name
 
 
-def joint_retriever(kind: type[Retriever], folder: str | PathLike[str]) -> Retriever:
-    """Return a retriever on a local joint model."""
+def joint_parts(folder: str | PathLike[str]) -> RetrieverParts:
+    """Return the parts of a retriever on a local joint model."""
     from diptych.encoders import JointModel
 
     joint = JointModel.from_folder(folder)
-    retriever = kind(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
-    retriever.image_encoder_, retriever.text_encoder_ = joint.image_encoder, joint.text_encoder
     width = joint.text_encoder.transform(["a photo"]).shape[1]
-    retriever.model_ = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
-    retriever.calibration_ = _joint_calibration(joint)
-    return retriever
+    model = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
+    return RetrieverParts(Path(folder).name, joint.image_encoder, joint.text_encoder, model, _joint_calibration(joint))
 
 
-def scene_retriever(kind: type[Retriever]) -> Retriever:
-    """Return a retriever for generated scenes: both encoders speak of the same facts."""
+def scene_parts() -> RetrieverParts:
+    """Return the parts of a retriever for generated scenes: both encoders speak of the same facts."""
     from diptych.encoders import SceneThings, SceneWords
 
-    retriever = kind(image_encoder=SceneThings(), text_encoder=SceneWords(), name="scenes")
-    retriever.image_encoder_, retriever.text_encoder_ = SceneThings(), SceneWords()
-    width = retriever.image_encoder_.n_features
-    retriever.model_ = SharedSpace(metric="dot").fit(np.eye(1, width), np.eye(1, width))
+    things = SceneThings()
+    model = SharedSpace(metric="dot").fit(np.eye(1, things.n_features), np.eye(1, things.n_features))
     slopes = np.array(_SCENE_SLOPES)
-    retriever.calibration_ = Calibration.assumed(1.0, -slopes * np.array(_EVEN_SCENES))
-    retriever.calibration_.slopes_ = slopes
-    return retriever
+    calibration = Calibration.assumed(1.0, -slopes * np.array(_EVEN_SCENES))
+    calibration.slopes_ = slopes
+    return RetrieverParts("scenes", things, SceneWords(), model, calibration)
 
 
 def _joint_calibration(joint: JointModel) -> Calibration:

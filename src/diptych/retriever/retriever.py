@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
-from numpy.typing import ArrayLike
-
-import diptych.protocols as protocols
 import diptych.retriever.model_selection as selection
-from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
-from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, MultilingualSentences, SideBySide
-from diptych.encoders.encoder import EncodedBatch
+from diptych.encoders import EfficientNetLite, Encoder, MultilingualSentences, SideBySide, find_joint_model
 from diptych.encoders.feature_cache import Progress
-from diptych.encoders.text.languages import language_note
-from diptych.encoders.text.word_pipeline import is_short_query
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
-from diptych.estimators import BaseEstimator, clone, scikit_learn
-from diptych.metrics import AP, Measure
-from diptych.models import CrossModalModel, Preprocessed, SharedSpace
-from diptych.models.files import KnownClasses, model_digest, read_model, write_model
-from diptych.models.hashing.hashing_model import HashingModel
+from diptych.estimators import clone
+from diptych.models import CrossModalModel, SharedSpace
+from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.item_model import ItemModel
-from diptych.retriever.calibration import Calibration, calibrate, held_out_scores
+from diptych.retriever.base import RetrieverBase
+from diptych.retriever.calibration import Calibration
 from diptych.retriever.comparison import Comparison
-from diptych.retriever.ready_made import default_retriever, joint_retriever, scene_retriever, shipped_retriever
+from diptych.retriever.ready_made import RetrieverParts, joint_parts, scene_parts, shipped_folder
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
-from diptych.space import SearchDirection, Space
 
 Epochs = Callable[[Any], None]
 _FEWEST_PICTURES = 10
 
 
-class Retriever(BaseEstimator):
+class Retriever(RetrieverBase):
     """An image encoder, a text encoder and a model in one: search pictures with words and words with pictures.
 
     `default` gives one that needs no training, `conse` one that never saw a picture with a caption, `joint` one from a
@@ -79,12 +69,6 @@ class Retriever(BaseEstimator):
     (2, 2)
     """
 
-    image_encoder_: Encoder
-    text_encoder_: Encoder
-    model_: CrossModalModel
-    calibration_: Calibration
-    comparison_: Comparison
-
     def __init__(
         self,
         *,
@@ -99,115 +83,6 @@ class Retriever(BaseEstimator):
         self.model = model
         self.name = name
         self.cache = cache
-
-    @property
-    def space(self) -> Space:
-        """How two points compare."""
-        return self._require("model_").model_.space
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of everything that shapes points; points of two fingerprints must never be mixed."""
-        parts = (self.image_fingerprint, self.text_fingerprint, model_digest(self.model_))
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-    @property
-    def image_fingerprint(self) -> str:
-        """The digest that names image features."""
-        return self._require("image_encoder_").image_encoder_.fingerprint
-
-    @property
-    def text_fingerprint(self) -> str:
-        """The digest that names text features."""
-        return self._require("text_encoder_").text_encoder_.fingerprint
-
-    @property
-    def cutoff(self) -> float:
-        """The probability below which an answer is no good match."""
-        return self._require("calibration_").calibration_.cutoff_
-
-    def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
-        """Return the cut-off of a search among so many items; see `Calibration.cutoff_among`."""
-        return self._require("calibration_").calibration_.cutoff_among(count, is_short=is_short, is_joined=is_joined)
-
-    def is_short_query(self, text: str) -> bool:
-        """Return whether a text that looks for pictures is a word or two, with probabilities of its own."""
-        return hasattr(self._require("calibration_").calibration_, "short_line_") and is_short_query(text)
-
-    def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
-        """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
-        if isinstance(items, (str, PathLike)):
-            raise InvalidInputError(f"pictures must be a sequence, got one path {items!s}; pass it in a list")
-        return self._features(self._require("image_encoder_").image_encoder_, items, progress)
-
-    def text_features(self, texts: Sequence[str], *, progress: Progress | None = None) -> FloatArray:
-        """Return the features of texts, from the cache where they are known."""
-        if isinstance(texts, str):
-            raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
-        return self._features(self._require("text_encoder_").text_encoder_, texts, progress)
-
-    def query_features(self, texts: Sequence[str]) -> FloatArray:
-        """Return the features of what someone looks for, which are never kept; "a dog" may be read as "dog"."""
-        return self._require("text_encoder_").text_encoder_.transform_queries(texts)
-
-    def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
-        """Yield image features batch by batch, with the reason for each picture that cannot be read."""
-        encoder = self._require("image_encoder_").image_encoder_
-        return cast(Any, encoder).stream(items) if self._store is None else self._store.stream(encoder, items)
-
-    def images_to_points(self, features: ArrayLike) -> AnyArray:
-        """Return the points of image features."""
-        return self._require("model_").model_.encode_images(features)
-
-    def texts_to_points(self, features: ArrayLike) -> AnyArray:
-        """Return the points of text features."""
-        return self._require("model_").model_.encode_texts(features)
-
-    def images_to_outputs(self, features: ArrayLike) -> FloatArray:
-        """Return the real numbers of a hashing method that the bits of image features are the signs of."""
-        return self._hash_code_model.decision_images(features)
-
-    def texts_to_outputs(self, features: ArrayLike) -> FloatArray:
-        """Return the real numbers of a hashing method that the bits of text features are the signs of."""
-        return self._hash_code_model.decision_texts(features)
-
-    def encode_images(self, items: Sequence[Any]) -> AnyArray:
-        """Return the points of pictures: paths, arrays, Pillow images, or rows of features."""
-        return self.images_to_points(items if is_features(items) else self.image_features(items))
-
-    def encode_texts(self, texts: Sequence[str]) -> AnyArray:
-        """Return the points of texts: strings, or rows of features."""
-        return self.texts_to_points(texts if is_features(texts) else self.text_features(texts))
-
-    def similarity(self, images: Sequence[Any], texts: Sequence[str]) -> FloatArray:
-        """Return the (images, texts) matrix of scores; larger is better."""
-        return self.space.compare(self.encode_images(images), self.encode_texts(texts))
-
-    def probability(self, scores: ArrayLike, direction: SearchDirection, *, is_short: bool = False) -> FloatArray:
-        """Return the calibrated probability that answers with these scores are relevant."""
-        return self._require("calibration_").calibration_.probability(scores, direction, is_short=is_short)
-
-    def score_slope(self, direction: SearchDirection) -> float:
-        """Return how much evidence a unit of score is, in logarithms of odds; 1 where nothing is calibrated."""
-        return self.calibration_.slope(direction) if hasattr(self, "calibration_") else 1.0
-
-    def language_note(self, text: str) -> str | None:
-        """Return a sentence where a text is surely in a language that the text encoder does not understand."""
-        understood = self._require("text_encoder_").text_encoder_.understood_in(text)
-        return None if understood is None else language_note(text, understood)
-
-    def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:
-        """Return pairs with raw items replaced by this retriever's features."""
-        images = texts = None
-        if not pairs.has_image_features:
-            images = self.image_features(cast(Sequence[Any], pairs.images), progress=progress)
-        if not pairs.has_text_features:
-            texts = self.text_features(cast(Sequence[str], pairs.texts), progress=progress)
-        return pairs if images is None and texts is None else pairs.with_features(images=images, texts=texts)
-
-    def evaluate(self, pairs: Pairs, measures: Sequence[Measure] = (AP(),)) -> protocols.TwoWayEvaluation:
-        """Evaluate both directions on pairs that were not used for fitting."""
-        return protocols.evaluate_model(self._require("model_").model_, self.featured(pairs), measures)
 
     def fit(
         self,
@@ -278,7 +153,8 @@ class Retriever(BaseEstimator):
         A folder with a CLIP or SigLIP model takes precedence when the environment variable ``DIPTYCH_JOINT_MODEL``
         names it or when it lies in the folder ``joint`` of the cache folder.
         """
-        return default_retriever(Retriever)
+        folder = find_joint_model()
+        return Retriever.ready_made("default") if folder is None else Retriever.joint(folder)
 
     @classmethod
     def ready_made(cls, name: str) -> Retriever:
@@ -288,22 +164,25 @@ class Retriever(BaseEstimator):
         image, each slower and better than the one before; ``conse`` has seen no picture with a caption. The model card
         has their numbers.
         """
-        return shipped_retriever(Retriever, name)
+        retriever = Retriever.load(shipped_folder(name))
+        # Found now, not in the middle of a search: a missing package is an error that names the command.
+        _ = retriever.fingerprint
+        return retriever
 
     @classmethod
     def conse(cls) -> Retriever:
         """Return a retriever made without any picture-caption pair: the likeliest ImageNet labels as words."""
-        return shipped_retriever(Retriever, "conse")
+        return Retriever.ready_made("conse")
 
     @classmethod
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
-        return joint_retriever(Retriever, folder)
+        return Retriever._of(joint_parts(folder))
 
     @classmethod
     def scenes(cls) -> Retriever:
         """Return a retriever for generated scenes alone: scores are the shares of what is asked for that is shown."""
-        return scene_retriever(Retriever)
+        return Retriever._of(scene_parts())
 
     @classmethod
     def from_model(
@@ -333,32 +212,12 @@ class Retriever(BaseEstimator):
         made.calibration_ = Calibration.assumed(10.0, -5.0) if held_out is None else made.calibrated(held_out)
         return made
 
-    def _require(self, part: str) -> Self:
-        if not hasattr(self, part):
-            unfitted = "this retriever is not fitted: call fit(pairs), or use Retriever.default()"
-            raise scikit_learn("sklearn.exceptions").NotFittedError(unfitted)
-        return self
-
-    @property
-    def _hash_code_model(self) -> HashingModel | Preprocessed:
-        model = self._require("model_").model_
-        if isinstance(model, (HashingModel, Preprocessed)):
-            return model
-        raise InvalidInputError(f"{type(model).__name__} has no outputs before a sign: fit a hashing method")
-
-    def calibrated(self, pairs: Pairs, featured: Pairs | None = None, *, prior: float = 0.01) -> Calibration:
-        """Return a calibration learned from pairs that the model has not seen; ``featured`` are they with features."""
-        seen = self.featured(pairs) if featured is None else featured
-        images, texts = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
-        return calibrate([held_out_scores(self, images, texts, pairs, seen)], prior)
-
-    @property
-    def _store(self) -> FeatureCache | None:
-        return None if self.cache is False else FeatureCache(None if self.cache is True else Path(self.cache))
-
-    def _features(self, encoder: Encoder, items: Sequence[Any], progress: Progress | None) -> FloatArray:
-        items, store = indexed_items(items, name="pictures" if encoder.modality == "image" else "texts"), self._store
-        return encoder.transform(items) if store is None else store.encode(encoder, items, progress=progress)
+    @classmethod
+    def _of(cls, parts: RetrieverParts) -> Retriever:
+        made = Retriever(image_encoder=parts.image_encoder, text_encoder=parts.text_encoder, name=parts.name)
+        made.image_encoder_, made.text_encoder_ = parts.image_encoder, parts.text_encoder
+        made.model_, made.calibration_ = parts.model, parts.calibration
+        return made
 
     @property
     def _recipe(self) -> CrossModalModel:

@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, tee
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from diptych.collection.changes.encoding import (
     encoded,
     squares_of,
 )
-from diptych.collection.changes.file_facts import Describing, FileFacts, file_status, hashed_file
+from diptych.collection.changes.file_facts import Describing, FileFacts, PendingRecord, file_status, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
 from diptych.collection.storage.item import Item, Record, caption_ids
 from diptych.collection.storage.layout import Root
@@ -31,27 +31,6 @@ from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, points_table
 from diptych.data.picture_files import is_video, moment_path
 from diptych.errors import InvalidInputError
-
-
-@dataclass(frozen=True)
-class PendingRecord:
-    """A record that needs more than a look: its item, its file, and the file's status if the file must be read.
-
-    ``for_facts``: the file is the stored one, and is read for what it says of itself alone.
-    """
-
-    record: Record
-    known: Item | None
-    path: Path | None = None
-    status: os.stat_result | None = None
-    for_facts: bool = False
-    is_named: bool = True  # False for a moment that was found in a video
-
-    @property
-    def reads(self) -> bool:
-        """Whether the file is read."""
-        return self.status is not None or self.for_facts
-
 
 Facts = FileFacts | InvalidInputError | None
 

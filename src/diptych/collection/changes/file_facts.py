@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
-from diptych.collection.storage.item import PLACE_FIELDS, Item, is_storable, metadata_fault
+from diptych.collection.storage.item import PLACE_FIELDS, Item, Record, is_storable, metadata_fault
 from diptych.data.photo_facts.places import has_places, places_at
 from diptych.data.photo_facts.reading import Sidecars
 from diptych.data.picture_files import is_video, split_moment
 from diptych.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from diptych.collection.changes.adding import PendingRecord
     from diptych.encoders.image.picture_facts import PictureFacts
     from diptych.encoders.image.reading_once import Square, Squares
 
@@ -25,6 +24,26 @@ _THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
 # Kinds whose size tells what comes out for another reading side.
 _READ_ALIKE = (".jpg", ".png")
+
+
+@dataclass(frozen=True)
+class PendingRecord:
+    """A record that needs more than a look: its item, its file, and the file's status if the file must be read.
+
+    ``for_facts``: the file is the stored one, and is read for what it says of itself alone.
+    """
+
+    record: Record
+    known: Item | None
+    path: Path | None = None
+    status: os.stat_result | None = None
+    for_facts: bool = False
+    is_named: bool = True  # False for a moment that was found in a video
+
+    @property
+    def reads(self) -> bool:
+        """Whether the file is read."""
+        return self.status is not None or self.for_facts
 
 
 @dataclass(frozen=True)
