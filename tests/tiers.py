@@ -49,10 +49,87 @@ END_TO_END = frozenset(
 )
 
 # Everything below these folders is left to the full tier.
-FULL_FOLDERS = frozenset({"browser", "docs", "golden", "packaging", "service"})
+FULL_FOLDERS = frozenset(
+    {
+        "benchmark",
+        "browser",
+        "collection/learning",
+        "docs",
+        "encoders/joint/originals",
+        "golden",
+        "models/neural",
+        "packaging",
+        "service",
+    }
+)
 
 # Modules with long fits, PyTorch, many processes or many cases.
-FULL_FILES = frozenset({"models/test_contract.py"})
+FULL_FILES = frozenset(
+    {
+        "cli/test_codes_commands.py",
+        "cli/test_default_retriever_command.py",
+        "cli/test_demo_command.py",
+        "cli/test_evaluate_command.py",
+        "cli/test_formats.py",
+        "cli/test_index_command.py",
+        "cli/test_interactive_search.py",
+        "cli/test_learn.py",
+        "cli/test_read_text_command.py",
+        "cli/test_regions_command.py",
+        "cli/test_rehearse_command.py",
+        "cli/test_train_command.py",
+        "cli/test_watch.py",
+        "collection/test_any_history.py",
+        "collection/test_backup.py",
+        "collection/test_codes.py",
+        "collection/test_damage.py",
+        "collection/test_facets.py",
+        "collection/test_file_reading.py",
+        "collection/test_going_back.py",
+        "collection/test_kept_outputs.py",
+        "collection/test_loading.py",
+        "collection/test_maintenance.py",
+        "collection/test_past.py",
+        "collection/test_picture_text.py",
+        "collection/test_processes.py",
+        "collection/test_regions.py",
+        "collection/test_retriever_changes.py",
+        "collection/test_segments.py",
+        "collection/test_several_retrievers.py",
+        "collection/test_table_versions.py",
+        "collection/test_thumbnail_cache.py",
+        "collection/test_with_retriever.py",
+        "data/test_real_data.py",
+        "encoders/image/test_efficientnet_lite.py",
+        "encoders/image/test_hostile_files.py",
+        "encoders/image/test_picture_kinds.py",
+        "encoders/image/test_picture_parts.py",
+        "encoders/image/test_sift_words.py",
+        "encoders/networks/test_device.py",
+        "encoders/networks/test_mapped_weights.py",
+        "encoders/test_concatenated.py",
+        "encoders/test_encoded_splits.py",
+        "encoders/text/test_english_words.py",
+        "encoders/text/test_multilingual_sentences.py",
+        "encoders/text/test_sentence_encoder.py",
+        "encoders/text/test_universal_sentence_encoder.py",
+        "metrics/test_card_ranking.py",
+        "models/correlation/test_kcca.py",
+        "models/hashing/test_dcmh.py",
+        "models/pairwise/test_wikipedia.py",
+        "models/ranking/test_contrastive_projection.py",
+        "models/test_contract.py",
+        "retriever/test_calibration.py",
+        "retriever/test_explaining.py",
+        "retriever/test_gate.py",
+        "retriever/test_mteb_models.py",
+        "retriever/test_ready_made.py",
+        "retriever/test_retriever.py",
+        "retriever/test_tower_encoders.py",
+        "test_cluster.py",
+        "test_estimators.py",
+    }
+)
 
 # Tests with these fixtures start servers or programs.
 FULL_FIXTURES = frozenset({"serve", "started_service"})
