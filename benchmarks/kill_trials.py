@@ -35,7 +35,6 @@ import numpy as np
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.learning import rollback
 from diptych.collection.storage import rows, store
-from diptych.collection.storage.engine import engine_package
 from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
 
@@ -125,7 +124,8 @@ def nursery() -> None:
     """Fork children on request, so that each starts with everything imported; nothing of the engine runs before."""
     # It warns of forks: of what is under way in other threads, of which there are none.
     warnings.simplefilter("ignore", RuntimeWarning)
-    engine_package()
+    import lancedb  # noqa: F401
+
     import_module("pyarrow.dataset")
     for line in sys.stdin:
         order = json.loads(line)

@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from diptych import own_process
-from diptych.cluster import available_processors
 from diptych.collection import Collection, Record
 from diptych.collection.search.gallery import PointBlock
 from diptych.collection.storage.word_index import WordIndex
@@ -80,7 +78,6 @@ def ask(folder: Path) -> dict[str, float]:
     """Open the collection as a worker of the service does, ask it everything, and return what it took."""
     import faiss
 
-    own_process.keep_heaps_small(available_processors())
     started = time.perf_counter()
     collection = opened(folder)
     collection.search("first", k=10)
@@ -147,7 +144,6 @@ def ask_in_little_memory(folder: Path) -> dict[str, float]:
         with file.open("rb") as stream:
             # What others have read is in memory on their account.
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    own_process.keep_heaps_small(available_processors())
     if not _limit_memory(_LITTLE_MEGABYTES << 20):
         return {}
     with opened(folder) as collection:

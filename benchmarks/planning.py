@@ -24,7 +24,6 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from diptych import own_process
 from diptych.collection import RetrieverCosts, plan_collection
 from diptych.collection.storage.store import Store
 from filled_collection import Peak, PointRetriever, fill, opened, private_megabytes
@@ -53,7 +52,6 @@ def fill_step(folder: Path, items: int, retriever: PointRetriever) -> dict[str, 
 
 def ask_step(folder: Path) -> dict[str, float]:
     """Open a collection as a worker of the service does, search it, and return what it takes."""
-    own_process.keep_heaps_small(1)
     with opened(folder) as collection:
         for turn in range(_FURTHER):
             collection.search(f"first {turn}")

@@ -145,26 +145,15 @@ def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "cache"
 
 
-@pytest.fixture(scope="session")
-def no_pandas(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that hides pandas from a program whose path it leads."""
-    folder = tmp_path_factory.mktemp("no-pandas")
-    (folder / "pandas.py").write_text("raise ImportError('hidden by the tests')\n")
-    return folder
-
-
 @pytest.fixture(scope="session", autouse=True)
-def surroundings(cache_of_worker: Path, no_pandas: Path) -> Iterator[None]:
+def surroundings(cache_of_worker: Path) -> Iterator[None]:
     """Let every test find the same environment, once: for thousands of tests each variable would take seconds.
 
-    The whole run has a cache of its own: features of another day would hide what changed since. Programs start as where
-    nothing but Diptych is installed: pandas comes with what measures are compared with, and PyArrow imports it where it
-    is, which takes as long as opening a collection. Tables are as wide as they are: test runners tell the width of a
-    terminal that is not there.
+    The whole run has a cache of its own: features of another day would hide what changed since. Tables are as wide as
+    they are: test runners tell the width of a terminal that is not there.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(no_pandas), *filter(None, [os.environ.get("PYTHONPATH")])]))
         patch.delenv("COLUMNS", raising=False)
         yield
 

@@ -79,7 +79,7 @@ def test_a_visitor_reads_and_signs_in_once_by_the_address_or_by_the_token(visit:
     hint = page.get_by_text("open the address that “diptych serve” printed, or sign in")
     expect(hint).to_be_visible()
     # In a window that shows the page already; the key does not stay in the address.
-    key = site.sessions.key(own_user=True)
+    key = site.sessions.key()
     page.evaluate("key => { location.hash = `key=${key}` }", key)
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     expect(hint).to_be_hidden()

@@ -57,7 +57,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_reading, "_MANY_FILES", 0)
     monkeypatch.setattr(file_reading, "_MOST_AT_ONCE", 2)
     monkeypatch.setattr(file_reading, "_LEAST_CORES", 1)
-    monkeypatch.setattr("diptych.own_process._claimed", True)
+    monkeypatch.setattr(file_reading, "_uses_processes", True)
 
 
 def test_pixels_that_are_left_uncut_are_sent_once(requests, processes) -> None:
@@ -131,7 +131,7 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
 
 
 def test_a_program_that_is_not_ours_starts_no_process(requests, processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.own_process._claimed", False)
+    monkeypatch.setattr(file_reading, "_uses_processes", False)
     with FileReaders() as readers:
         readers.expect(len(requests))
         readers.read(requests)

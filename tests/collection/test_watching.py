@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from diptych.collection import AddProgress, AddReport, Collection, FolderWatcher, Record
-from diptych.collection.changes.watching import SettlingPaths, remote_file_system
+from diptych.collection.changes.watching import SettlingPaths
 from kill_trials import ToyRetriever
 
 
@@ -294,27 +294,3 @@ def test_a_folder_is_looked_through_where_the_system_does_not_tell(tmp_path: Pat
         (folder / "a.png").write_text("picture a")
         wait_until(lambda: following.total("skipped") == 1)
     assert len(following.notes) == 1
-
-
-def test_a_file_system_that_others_change_is_known(tmp_path: Path) -> None:
-    mounts = tmp_path / "mounts"
-    mounts.write_text(
-        "/dev/sda1 / ext4 rw 0 0\n"
-        "nas:/photos /mnt/nas nfs4 rw 0 0\n"
-        "portal /home/me/.cache/doc fuse.portal rw 0 0\n"
-        "//nas/films /home/me/My\\040films cifs rw 0 0\n"
-        "sshfs /over fuse.sshfs rw 0 0\n"
-        "/dev/sdb1 /over ext4 rw 0 0\n"
-    )
-    kinds = {
-        "/home/you": None,
-        "/home/me/.cache": "fuse.portal",
-        "/home/me": "cifs",
-        "/home/me/My films/2020": "cifs",
-        "/mnt/nas": "nfs4",
-        "/mnt/nas/2019": "nfs4",
-        "/mnt/nasty": None,
-        "/over": None,
-    }
-    assert {name: remote_file_system(Path(name), mounts) for name in kinds} == kinds
-    assert remote_file_system(tmp_path, tmp_path / "not on this system") is None

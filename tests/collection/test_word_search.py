@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import lancedb
 import pytest
 
 from diptych.collection import Collection, Record
 from diptych.collection.storage import word_index
-from diptych.collection.storage.engine import engine_package
 from kill_trials import ToyRetriever
 
 CAPTIONS = [
@@ -85,7 +85,7 @@ def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection
 def test_words_that_a_former_version_has_indexed_are_indexed_again(described: Collection, photos: Path) -> None:
     described.close()
     folder = photos / ".diptych"
-    captions = engine_package().connect(folder / "store").open_table("captions")
+    captions = lancedb.connect(folder / "store").open_table("captions")
     from lancedb.index import FTS
 
     former = FTS(base_tokenizer="simple", ascii_folding=True, stem=False, remove_stop_words=False, with_position=False)

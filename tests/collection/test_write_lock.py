@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -115,15 +114,3 @@ def test_a_killed_writer_frees_the_lock(tmp_path: Path) -> None:
     holder.communicate()
     with write_lock(path):
         pass
-
-
-@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not say who holds a lock")
-def test_whoever_holds_the_lock_without_a_word_is_named_too(tmp_path: Path) -> None:
-    path = tmp_path / "write.lock"
-    with write_lock(path):
-        pass
-    with path.open() as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        path.write_text("nonsense")
-        with pytest.raises(CollectionBusyError, match=rf"process {os.getpid()}, since"), write_lock(path):
-            pass

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from diptych import own_process
 from diptych._version import __version__
 from diptych.cli.bench import clicks as bench_clicks
 from diptych.cli.bench import costa_pereira, hashing, neural, run, task, trec
@@ -150,7 +149,6 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the program on the arguments of the process; results go to stdout, everything else to stderr."""
-    own_process.claim()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal without Unicode shows a question mark instead of ending the run.

@@ -22,6 +22,7 @@ from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
 from diptych.collection.changes.add_report import AddProgress
 from diptych.collection.changes.file_facts import FactsChoice
+from diptych.collection.changes.file_reading import use_processes
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (
     CaptionedPicture,
@@ -147,6 +148,7 @@ class IndexRequest:
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     """Bring the collection of a folder up to date, or make it."""
+    use_processes()
     found = picture_records(
         request.folder, request.captions, request.captions_format, label_folders=request.label_folders
     )

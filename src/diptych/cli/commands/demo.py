@@ -335,5 +335,5 @@ def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool)
             typer.echo(f"\nThe page is at {address} (Ctrl+C ends it)")
             tell_sign_in(address, settings)
         if open_page:
-            open_when_ready(sign_in_address(address, settings, own_user=True))
+            open_when_ready(sign_in_address(address, settings))
         launch(settings, listening, quiet=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import tempfile
 import threading
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from html import escape
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -130,7 +132,7 @@ def serve(
             typer.echo(f"{', '.join(collections)}: {address}")
             tell_sign_in(address, settings)
         if open_page:
-            open_when_ready(sign_in_address(address, settings, own_user=True))
+            open_when_ready(sign_in_address(address, settings))
         with announced({} if is_public else collections, listening.getsockname()[:2], settings.session_secret):
             launch(settings, listening, log_format=log_format.value, quiet=quiet)
 
@@ -237,15 +239,14 @@ def page_address(host: str, port: int) -> str:
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
 
-def sign_in_address(address: str, settings: Settings, *, own_user: bool = False) -> str:
+def sign_in_address(address: str, settings: Settings) -> str:
     """Return the address that signs a browser in, once and soon.
 
-    The key stands where browsers send it to nobody, so that no log holds it. One that goes to a browser on its command
-    line, which every user of a machine can read, is for this user alone.
+    The key stands where browsers send it to nobody, so that no log holds it.
     """
     from diptych.service.security.tokens import PageSessions
 
-    return f"{address}#key={PageSessions(settings.session_secret, settings.token).key(own_user=own_user)}"
+    return f"{address}#key={PageSessions(settings.session_secret, settings.token).key()}"
 
 
 def tell_sign_in(address: str, settings: Settings) -> None:
@@ -285,7 +286,10 @@ def _advice(host: str, port: int, family: socket.AddressFamily) -> str:
 
 
 def open_when_ready(address: str) -> None:
-    """Open the page in the browser as soon as the service answers, without holding it up."""
+    """Open the page in the browser as soon as the service answers, without holding it up.
+
+    The browser gets a private file that leads to the address: every user of a machine can read its command line.
+    """
     threading.Thread(target=_open, args=(address,), name="browser", daemon=True).start()
 
 
@@ -297,6 +301,12 @@ def _open(address: str) -> None:
     while time.monotonic() < deadline:
         with suppress(OSError):
             urllib.request.urlopen(urljoin(address, "/health"), timeout=5).close()
-            webbrowser.open(address)
-            return
+            break
         time.sleep(0.1)
+    else:
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="diptych-", suffix=".html", delete=False) as file:
+        file.write(f'<meta http-equiv="refresh" content="0; url={escape(address)}">')
+    webbrowser.open(Path(file.name).as_uri())
+    time.sleep(_PATIENCE_SECONDS)
+    Path(file.name).unlink(missing_ok=True)

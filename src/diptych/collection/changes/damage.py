@@ -16,8 +16,7 @@ from diptych.collection.changes.file_facts import FileFacts, FileRequest
 from diptych.collection.changes.file_reading import read_files
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import JOURNAL, ChangeJournal
-from diptych.collection.storage.engine import engine_package
-from diptych.collection.storage.layout import Layout, RetrieverNames
+from diptych.collection.storage.layout import Layout, RetrieverNames, search_package
 from diptych.collection.storage.ledger import Ledger, version_of
 from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import SIDES
@@ -211,7 +210,7 @@ class _GoingBack:
         self._layout = layout
         self._ledger = Ledger(layout.store)
         self._kept = layout.folder / "gone-back" / f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
-        self._database = engine_package().connect(str(layout.store))
+        self._database = search_package("lancedb").connect(str(layout.store))
         self._lost: list[str] = []
 
     def run(self) -> list[str]:

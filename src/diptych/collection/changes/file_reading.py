@@ -20,7 +20,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from diptych import own_process
 from diptych.cluster import MappingWorkers, Workers, available_processors, begun_early
 from diptych.collection.changes.encoding import Sources, encoding_processes, open_networks
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
@@ -41,6 +40,15 @@ _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
 _MEMORY = Path("/dev/shm")
 _NEEDED = ("diptych.encoders.image.picture_facts", "diptych.encoders.image.picture_decoding")
+
+
+_uses_processes = False
+
+
+def use_processes() -> None:
+    """Let this process start others that read files; only a program with an importable main module may call it."""
+    global _uses_processes
+    _uses_processes = True
 
 
 def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
@@ -97,7 +105,7 @@ class FileReaders:
     def _is_worth(self, n_files: int) -> bool:
         has_begun = self._pool is not None or self._has_stopped
         is_much = n_files > _MANY_FILES and available_processors() >= _LEAST_CORES
-        return is_much and not has_begun and own_process.is_ours()
+        return is_much and not has_begun and _uses_processes
 
     def _start(self, sources: Sources | None = None) -> None:
         self._folder = _folder_in_memory()
@@ -297,7 +305,6 @@ def _begin_tasks(*shared: Any) -> None:
     global _shared_by_tasks
     _shared_by_tasks = shared
     _begin_process()
-    own_process.keep_freed_memory()
 
 
 def _begun(begin: Callable[..., object], *shared: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -112,7 +111,7 @@ class FolderWatcher:
     settle:
         How many seconds a file must stay the same to be taken for whole.
     polling:
-        Look through the folder (True), let the system tell (False), or decide by the file system (None).
+        Look through the folder (True), let the system tell (False), or let ``WATCHFILES_FORCE_POLLING`` decide (None).
     """
 
     def __init__(
@@ -167,6 +166,8 @@ _LOOKS = 4
 _MANY_CHANGES = 1000
 # What no event has told of is found after this time.
 _SURVEY_SECONDS = 3600.0
+# The variable of watchfiles, for network drives, whose changes by other machines the system does not report.
+POLLING_VARIABLE = "WATCHFILES_FORCE_POLLING"
 # Where none are told: how much of the time may go into looking.
 _SHARE_OF_LOOKING = 0.2
 
@@ -238,8 +239,8 @@ class _Watch:
 
     def _changes(self) -> Generator[set[tuple[Any, str]], None, None]:
         """Yield what the system tells, and nothing several times a second; first as soon as it listens."""
-        if self._polling is None and (kind := remote_file_system(self._real_folder)):
-            self._poll(f"its file system is {kind}")
+        if self._polling is None and os.environ.get(POLLING_VARIABLE):
+            self._poll(f"{POLLING_VARIABLE} is set")
         tick = self._watcher.settle / _LOOKS
         if not self._polling:
             is_listening = False
@@ -390,23 +391,3 @@ class _Watch:
 
 def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
-
-
-# What other machines change there is not told to this one; nor is it by most file systems that are programs.
-_REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "drvfs", "nfs", "nfs4", "smb3", "smbfs", "vboxsf", "virtiofs"})
-
-
-def remote_file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
-    """Return the kind of a file system at or below a folder that other machines may change, or None."""
-    around, kind_around = Path(), ""
-    # Only Linux tells in this way.
-    for line in os.fsdecode(mounts.read_bytes()).splitlines() if mounts.is_file() else ():
-        name, kind = line.split(" ")[1:3]
-        place = Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), name))
-        is_remote = kind in _REMOTE or kind.startswith("fuse.")
-        if is_remote and place.is_relative_to(folder) and place != folder and not _is_hidden(place, folder):
-            return kind
-        # Of two mounts at one place, the later one is seen.
-        if folder.is_relative_to(place) and len(place.parts) >= len(around.parts):
-            around, kind_around = place, kind if is_remote else ""
-    return kind_around or None

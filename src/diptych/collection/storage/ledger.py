@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,13 +42,21 @@ _TAIL_BYTES = 1 << 16
 _SYNCED_AT_ONCE = 8
 # Lines of files that have gone are dropped when the ledger has grown to three times its length, or this.
 _LONG = 1 << 20
+CLOCK_TOLERANCE_S = 2
 
 
 def boot_id() -> str:
-    """Return what changes whenever the machine starts, empty where the system does not say."""
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return ""
+    """Return the second at which the machine started, empty where the system has no clock for it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return "" if clock is None else str(round(time.time() - time.clock_gettime(clock)))
+
+
+def _is_same_boot(noted: str) -> bool:
+    """Return True if a note is of the present start: clocks that are set differ by a second or two."""
+    now = boot_id()
+    if noted.isdecimal() and now.isdecimal():
+        return abs(int(noted) - int(now)) <= CLOCK_TOLERANCE_S
+    return noted == now
 
 
 class Ledger:
@@ -106,7 +115,7 @@ class Ledger:
     def has_restarted(self) -> bool:
         """Say whether the machine has started again since the last change: what was not acknowledged may be torn."""
         line = self._last_line()
-        return line is not None and line["boot"] != boot_id()
+        return line is not None and not _is_same_boot(line["boot"])
 
     def begin(self, *, mending: bool = False) -> bool:
         """Bring ledger and files together, for the only writer; say whether changes were taken back.
@@ -120,7 +129,7 @@ class Ledger:
             self.write()
             return False
         self._read()
-        is_safe = self._boot == boot_id() or self._is_torn
+        is_safe = _is_same_boot(self._boot) or self._is_torn
         for unit, newest in self._units().items():
             head = self._heads.get(unit)
             if newest == head:
@@ -138,9 +147,9 @@ class Ledger:
         for unit in self._heads:
             if not (self._folder / unit).is_dir():
                 self._lost(f"{unit} is missing", mending=mending)
-        if self._unwritten or self._boot != boot_id():
+        if self._unwritten or not _is_same_boot(self._boot):
             self._write_hints()
-        if self._unwritten or self._is_torn or self._boot != boot_id():
+        if self._unwritten or self._is_torn or not _is_same_boot(self._boot):
             self.write()
         return taken_back
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from diptych.collection.storage.layout import search_package
 from diptych.errors import CollectionBusyError
@@ -112,28 +111,9 @@ def _ticket(path: Path) -> Iterator[Path]:
 
 
 def _holder(path: Path) -> str:
-    """Return who holds the lock, as far as that can be known: the system says which process, the file the rest."""
-    note: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        read = json.loads(path.read_text(encoding="utf-8"))
-        note = read if isinstance(read, dict) else {}
-    pid = _locking_process(path) or note.get("pid")
-    if pid is None:
-        return ""
-    program, since = (note.get("program"), note.get("since")) if note.get("pid") == pid else (None, None)
-    with suppress(OSError):
-        program = program or Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-        since = since or Path(f"/proc/{pid}").stat().st_mtime
-    when = "" if since is None else f", since {datetime.fromtimestamp(float(since), UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f" ({program or 'unknown'}, process {pid}{when})"
-
-
-def _locking_process(path: Path) -> int | None:
-    """Return the process that Linux lists as the holder of a file's lock, None where it does not say."""
-    with suppress(OSError, ValueError, IndexError):
-        number = str(path.stat().st_ino)
-        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
-            words = line.split()
-            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == number and int(words[4]) > 0:
-                return int(words[4])
-    return None
+    """Return what the holder of the lock has noted about itself; it is empty without a note."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        since = datetime.fromtimestamp(float(note["since"]), UTC)
+        return f" ({note['program']}, process {note['pid']}, since {since:%Y-%m-%d %H:%M:%S} UTC)"
+    return ""

@@ -52,7 +52,9 @@ def table_schema(table: str) -> Any:
 def with_later_columns(name: str, table: Any) -> Any:
     """Return a fixed table of the store after it has got the columns that it lacks, for the writer."""
     if name == "items":
-        table.add_columns_missing(dict.fromkeys(LATER_COLUMNS, "cast(NULL as string)"))
+        missing = [column for column in LATER_COLUMNS if column not in table.schema.names]
+        if missing:
+            table.add_columns(dict.fromkeys(missing, "cast(NULL as string)"))
     return table
 
 

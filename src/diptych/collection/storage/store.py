@@ -106,11 +106,11 @@ class Store:
 
     def version(self) -> int:
         """Return a number that changes whenever items are added, changed or removed, by whichever process."""
-        return int(self.tables.needed("items").newest_version())
+        return int(self.tables.needed("items").version)
 
     def count_items(self) -> int:
         """Return how many items there are."""
-        return int(self.tables.needed("items").n_rows())
+        return int(self.tables.needed("items").count_rows())
 
     def forget_former(self, until_ns: int) -> None:
         """Let go of items that were changed or removed until a time."""
@@ -128,7 +128,7 @@ class Store:
                 return [item for item in written.items if item.updated_ns > since_ns]
             items = self.tables.needed("items")
             rows = []
-            if items.n_rows():
+            if items.count_rows():
                 found = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow()
                 if len(found) > limit:
                     return None
@@ -181,7 +181,7 @@ class Store:
     def removed_orders(self, since_ns: int) -> dict[int, int]:
         """Return the items that were to be removed after a time: when they were added, and when they went."""
         removed = self.tables.needed("removed")
-        if not removed.n_rows():
+        if not removed.count_rows():
             return {}
         rows = removed.search().where(f"removed_ns > {since_ns}").to_arrow()
         return dict(zip(rows["added_ns"].to_pylist(), rows["removed_ns"].to_pylist(), strict=True))
@@ -282,7 +282,7 @@ class Store:
     def table_version(self, name: str) -> int:
         """Return a number that changes whenever a table does, by whichever process; 0 when there is none."""
         table = self.tables.existing(name)
-        return 0 if table is None else int(table.newest_version())
+        return 0 if table is None else int(table.version)
 
     def vector_form(self, name: str) -> tuple[int, np.dtype[Any]] | None:
         """Return the width and the kind of numbers of a table of vectors, None when there is none."""

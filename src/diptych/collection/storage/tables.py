@@ -16,7 +16,6 @@ import numpy as np
 
 from diptych.atomic_files import damage_of
 from diptych.collection.storage.clear_errors import check_room, engine_says, with_clear_errors
-from diptych.collection.storage.engine import engine_package, with_memory
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
@@ -102,7 +101,7 @@ class Tables:
         # Before it is read: whatever comes between is found to have changed.
         self._index_stamps[name] = self._index_stamp(name)
         try:
-            table = with_memory(self._database(name).open_table(name), self.folder / unit_of(name))
+            table = self._database(name).open_table(name)
             return table, int(table.version)
         except (ValueError, RuntimeError, OSError) as problem:
             raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
@@ -115,7 +114,7 @@ class Tables:
         """
         if self._shared is not None and not self._index_stamps[name]:
             return self._shared
-        engine = engine_package()
+        engine = search_package("lancedb")
         session = engine.Session(metadata_cache_size_bytes=_METADATA_BYTES)
         database = engine.connect(str(self.folder), read_consistency_interval=timedelta(0), session=session)
         if not self._index_stamps[name]:
@@ -136,8 +135,7 @@ class Tables:
             # A writer killed while it created the table leaves a folder without any version, which is no table.
             shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
             self._index_stamps[name] = 0
-            made = self._database(name).create_table(name, schema=schema)
-            table = self._open[name] = with_memory(made, self.folder / unit_of(name))
+            table = self._open[name] = self._database(name).create_table(name, schema=schema)
             self.committed(name)
         return table
 
@@ -343,7 +341,7 @@ class PictureTexts:
 
     def __len__(self) -> int:
         table = self._tables.existing(_TABLE)
-        return 0 if table is None else int(table.n_rows())
+        return 0 if table is None else int(table.count_rows())
 
     def add(self, texts: Mapping[str, PictureText]) -> None:
         """Append what is written in pictures, named by their content."""
@@ -364,7 +362,7 @@ class PictureTexts:
         table = self._tables.existing(_TABLE)
         found: dict[str, PictureText] = {}
         # In most collections no picture has been read.
-        if table is None or not table.n_rows():
+        if table is None or not table.count_rows():
             return found
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             rows = table.search().where(membership("key", keys[start : start + _KEYS_AT_ONCE])).to_arrow()

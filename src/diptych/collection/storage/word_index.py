@@ -90,7 +90,7 @@ class WordIndex:
 
     def _asked(self, names: Iterable[str], ask: Callable[[str, Any], list[WordHits]]) -> list[WordHits]:
         tables = [(name, table) for name in names if (table := self._table(name)) is not None]
-        filled = [(name, table) for name, table in tables if table.n_rows()]
+        filled = [(name, table) for name, table in tables if table.count_rows()]
         ready = [(name, table) for name, table in filled if self._is_ready(name, table, _TABLES[name][0])]
         return [hits for found in _side_by_side(lambda one: ask(*one), ready) for hits in found]
 
@@ -135,7 +135,7 @@ def _hits_of(
         [_match(" ".join(forms), column, needs_all and len(forms) == 1) for column in _searched(columns, is_name)]
         for forms, is_name in ((forms, not field_names.isdisjoint(forms)) for forms in words)
     ]
-    if table.n_rows() > _FEW_ROWS and len(columns) > 1:
+    if table.count_rows() > _FEW_ROWS and len(columns) > 1:
         # The engine takes long to join columns where many rows have the words, as folders are called by.
         if len(words) == 1:
             return _side_by_side(lambda match: _hits(table, name, match, limit), each[0])

@@ -15,6 +15,8 @@ from diptych.encoders.image.picture_decoding import packed_image, read_image, re
 from diptych.encoders.image.picture_facts import picture_facts, video_moments
 from diptych.errors import InvalidInputError
 
+# What the libraries of a decoder take before it opens a file.
+OWN_BYTES = 256 * 2**20
 # Whoever waits for an answer comes first, by nine to one.
 _NICENESS = 10
 
@@ -43,8 +45,7 @@ def _set_bounds() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     with suppress(OSError, ValueError):
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES, taken + MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (OWN_BYTES + MEMORY_BYTES, OWN_BYTES + MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -22,7 +22,7 @@ from diptych.service.problems import problem_response, problem_schema
 from diptych.service.schemas import Document
 from diptych.service.schemas.collections import NewItem
 from diptych.service.schemas.jobs import HealthDocument, ReadinessDocument, SessionDocument, SignIn
-from diptych.service.security.guards import CSRF_HEADER, is_another_user, refuse_other_sites, unauthorised
+from diptych.service.security.guards import CSRF_HEADER, refuse_other_sites, unauthorised
 from diptych.service.security.tokens import SESSION_SECONDS
 
 _DESCRIPTION = """Search pictures with words and words with pictures.
@@ -250,7 +250,7 @@ async def sign_in(given: SignIn, request: Request, response: Response, context: 
     refuse_other_sites(request)
     credentials = context.credentials
     if given.key is not None:
-        session = credentials.sessions.begin(given.key, is_own_user=not is_another_user(request))
+        session = credentials.sessions.begin(given.key)
         if session is None:
             raise unauthorised("This address was used before or is too old; sign in with the token.")
     elif credentials.is_token(given.token or ""):

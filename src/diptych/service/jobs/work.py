@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from diptych import own_process
 from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
+from diptych.collection.changes.file_reading import use_processes
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
@@ -262,7 +262,7 @@ _LOCK_SECONDS = 600.0
 
 def main() -> int:
     """Do the job that standard input describes in one line; return the exit status."""
-    own_process.claim()
+    use_processes()
     # Whatever a library prints must not end up among the reports.
     reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -7,7 +7,6 @@ and so does the worker.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import shutil
@@ -28,18 +27,14 @@ from typing import Literal
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from diptych import own_process
-from diptych.encoders.networks.onnx_network import let_go_of_tables
 from diptych.errors import InvalidInputError
 from diptych.service.operations.logging import SHARED_FOLDER_VARIABLE, LogFormat, configure_logging
 from diptych.service.operations.server import GRACE_SECONDS, run_server
-from diptych.service.security.limits import usable_cores
 from diptych.service.settings import Settings, settings_from_json, settings_to_json
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
-_RETURN_SECONDS = 10.0
 _log = logging.getLogger("diptych.service")
 
 
@@ -220,7 +215,6 @@ def launch(
 
 def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
     """Serve on an inherited socket."""
-    own_process.claim()
     settings = settings_from_json(sys.stdin.readline())
     configure_logging(format, quiet=quiet)
     threading.Thread(target=_stop_with_supervisor, name="supervisor-watch", daemon=True).start()
@@ -228,13 +222,10 @@ def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket) -> None:
-    own_process.keep_heaps_small(usable_cores())
     # Imported where requests are answered: a supervisor needs no application.
     from diptych.service.app import create_app
 
     app = create_app(settings)
-    own_process.settle()
-    threading.Thread(target=_return_memory, name="memory", daemon=True).start()
     run_server(app, settings, listening)
 
 
@@ -243,18 +234,6 @@ def _stop_with_supervisor() -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _return_memory() -> None:
-    """Give the system what lies free in the heaps, again and again: glibc keeps as much as was ever in use at once.
-
-    Networks' tables of words are let go of, too, or a service would have the pages of every word that it ever met.
-    """
-    while True:
-        time.sleep(_RETURN_SECONDS)
-        let_go_of_tables()
-        with suppress(OSError, AttributeError, TypeError):
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -81,21 +78,6 @@ def refuse_other_sites(request: HTTPConnection) -> None:
     is_other = site is not None and site.strip().lower() not in ("same-origin", "none")
     if is_other or (origin is not None and not _is_own_origin(origin, request.headers.get("host", ""))):
         raise Problem(403, "cross-site", "Pages of other sites may not use this service.")
-
-
-def is_another_user(request: HTTPConnection) -> bool:
-    """Say whether the system knows that another user of this machine sends a request; root may do all there is."""
-    client, server = request.client, request.scope.get("server")
-    if client is None or not server or not hasattr(os, "getuid"):
-        return False
-    users: set[int] = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with suppress(OSError):
-            for row in Path(table).read_text().splitlines()[1:]:
-                _, here, there, _, _, _, _, user, *_ = row.split()
-                if (here[-5:], there[-5:]) == (f":{client.port:04X}", f":{server[1]:04X}"):
-                    users.add(int(user))
-    return not users <= {0, os.getuid()}
 
 
 def unauthorised(detail: str) -> Problem:

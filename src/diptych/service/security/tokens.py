@@ -209,14 +209,13 @@ class PageSessions:
         """Return a new session."""
         return f"{secrets.token_hex(16)}-{int(self._clock())}"
 
-    def key(self, *, own_user: bool = False) -> str:
-        """Return a key that begins one session soon; with ``own_user`` no other user of this machine can use it."""
-        expiry = int(self._clock()) + KEY_SECONDS
-        return self._sealed("own key" if own_user else "key", secrets.token_hex(16), expiry)
+    def key(self) -> str:
+        """Return a key that begins one session soon."""
+        return self._sealed("key", secrets.token_hex(16), int(self._clock()) + KEY_SECONDS)
 
-    def begin(self, key: str, *, is_own_user: bool = True) -> str | None:
-        """Return the session that a key begins, None where it was used, is too old or is for somebody else."""
-        name = self._unsealed("key", key) or (self._unsealed("own key", key) if is_own_user else None)
+    def begin(self, key: str) -> str | None:
+        """Return the session that a key begins, None where it was used or is too old."""
+        name = self._unsealed("key", key)
         return self.new() if name is not None and self._spent.spend(name) else None
 
     def end(self, session: str) -> None:
