@@ -87,7 +87,7 @@ def learned(path: Path, features: FloatArray) -> tuple[dict[str, float], Gain]:
     trial = TrafficTrial(retriever, retriever, log, LogGallery(log.items, features, rows), progress=lambda *_: None)
     trial.held_out()
     gain, _ = trial.repeated(reach=False)
-    trial.meaning()
+    trial.visual_consistency()
     trial.learned()
     return {"reading": read - start, "learning": time.perf_counter() - read}, gain
 

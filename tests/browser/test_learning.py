@@ -38,7 +38,7 @@ RECORD = LearningRecord(
         "repeated": PART,
         "new": {**PART, "old": 0.3, "new": 0.3, "relative": 0.0, "low": 0.0, "p_value": 1.0, "share": 0.07},
         "held_out": {**PART, "n_searches": 0},
-        "meaning": {"z": 9.53, "p_value": 1e-20, "n_queries": 58},
+        "visual_consistency": {"z": 9.53, "p_value": 1e-20, "n_queries": 58},
         "reach": False,
         "margin": 0.01,
         "allowed": 0.0038,

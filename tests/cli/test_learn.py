@@ -30,7 +30,7 @@ PART = {
     "old": 0.31, "new": 0.47, "relative": 0.516, "low": 0.4, "p_value": 0.00001, "n_searches": 900, "n_queries": 120,
     "n_people": 610, "share": 0.93,
 }  # fmt: skip
-MEANING = {"z": 9.5, "p_value": 1e-20, "n_queries": 118}
+CONSISTENCY = {"z": 9.5, "p_value": 1e-20, "n_queries": 118}
 SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
 
 
@@ -132,13 +132,16 @@ def flipped(retriever: Retriever) -> Retriever:
 RECORD = LearningRecord(
     "", "promoted", "default", "f0", "learned from clicks", "f1", "later searches are answered better", "default",
     "DCG", 0.31, 0.47, 0.00001, 0.0038, 180, 120, 5000.0, 0.93, {}, (("red ball", 0.1, 0.8),),
-    (("night", 0.9, 0.6),), "clicks", {"repeated": PART, "new": {**PART, "n_searches": 0}, "meaning": MEANING},
+    (("night", 0.9, 0.6),), "clicks",
+    {"repeated": PART, "new": {**PART, "n_searches": 0}, "visual_consistency": CONSISTENCY},
 )  # fmt: skip
 
 
 def test_no_number_of_people_is_told_where_visitors_are_not(capsys: pytest.CaptureFixture[str]) -> None:
     unknown = {**PART, "n_people": None}
-    record = replace(RECORD, gate={"repeated": unknown, "new": {**unknown, "n_searches": 0}, "meaning": MEANING})
+    record = replace(
+        RECORD, gate={"repeated": unknown, "new": {**unknown, "n_searches": 0}, "visual_consistency": CONSISTENCY}
+    )
     print_learning_report(LearningReport(record, retriever=Retriever()), is_dry_run=False, as_json=False)
     (row,) = [line for line in capsys.readouterr().out.splitlines() if "asked before" in line]
     assert row.split()[2:5] == ["120", "900", "–"]

@@ -144,11 +144,12 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
         listing.add_row(title, *counts, *gains, f"{found['p_value']:.2g}")
     console.print("\nHow far up later searches of others find what they wanted (discounted gain)", style="bold")
     console.print(listing)
-    meaning = record.gate.get("meaning")
-    if meaning:
+    consistency = record.gate.get("visual_consistency")
+    if consistency:
         console.print(
-            f"\nWhat is clicked looks alike and scores high, in {meaning['z']:.1f} standard deviations beyond luck "
-            f"({meaning['n_queries']:,} queries). This comparison may use p < {record.alpha:.2g} of the error budget."
+            f"\nWhat is clicked looks alike and scores high, in {consistency['z']:.1f} standard deviations beyond luck "
+            f"({consistency['n_queries']:,} queries). This comparison may use p < {record.alpha:.2g} of the error "
+            "budget."
         )
     for title, queries in (("Gained most", record.gained), ("Lost most", record.lost)):
         examples = [(query, f"{old:.4f}", f"{new:.4f}") for query, old, new in queries]

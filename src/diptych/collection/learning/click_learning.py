@@ -12,7 +12,6 @@ import numpy as np
 from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import Impressions, PositionModel
-from diptych.collection.learning.resemblance import Resemblance
 from diptych.collection.learning.retriever_training import (
     active_retriever,
     base_name,
@@ -22,6 +21,7 @@ from diptych.collection.learning.retriever_training import (
 )
 from diptych.collection.learning.search_log import SearchLog
 from diptych.collection.learning.traffic_trial import MARGIN, Gain, LogGallery, Progress, TrafficTrial
+from diptych.collection.learning.visual_consistency import VisualConsistencyTest
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.models.fusion.score_fusion import LinearForm
@@ -70,8 +70,8 @@ class Learning:
     look, and one voice for each visitor and query. It joins the retriever, and both are judged by the later searches of
     other people: how far up do the items come that they wanted, every search counting alike. It is promoted when three
     things hold: the gain on queries that are asked again is more than luck, whether people or queries are drawn anew
-    (p below what the error budget leaves); what is clicked looks alike and scores high beyond luck, so that the log
-    means something (`resemblance`); and new queries are not worse by more than 1 %. Queries that nobody asked are
+    (p below what the error budget leaves); what is clicked looks alike and scores high beyond luck
+    (`VisualConsistencyTest`); and new queries are not worse by more than 1 %. Queries that nobody asked are
     answered exactly as before, unless whole queries that were kept back show that similar ones help.
 
     What was learned from clicks before is compared as it is, on searches that neither has seen; the new memory joins
@@ -136,7 +136,7 @@ class Learning:
         progress: Progress | None = None,
     ) -> LearningReport:
         """Compare, promote what is better, and write it down; with ``dry_run`` compare only."""
-        tell = progress or _tell_nobody
+        tell: Progress = progress or (lambda *_: None)
         report = self.compare(clicks, progress=tell)
         if dry_run:
             return report
@@ -166,7 +166,7 @@ class Learning:
             gallery,
             later=self._held_out,
             seen_until=seen_until,
-            progress=progress or _tell_nobody,
+            progress=progress or (lambda *_: None),
         )
         report = replace(report, positions=None if log.is_examined else trial.positions)
         if trial.n_repeated < self._fewest:
@@ -175,8 +175,8 @@ class Learning:
         allowed = self._allowed(log)
         reach = kept_back.relative > 0 and kept_back.p_value < allowed
         repeated, examples = trial.repeated(reach=reach)
-        new, meaning = trial.new(reach=reach), trial.meaning()
-        decision = _Decision(repeated, new, kept_back, meaning, reach, allowed)
+        new, consistency = trial.new(reach=reach), trial.visual_consistency()
+        decision = _Decision(repeated, new, kept_back, consistency, reach, allowed)
         gained, lost = _examples(examples)
         record = replace(
             report.record,
@@ -248,14 +248,14 @@ class _Decision:
     repeated: Gain
     new: Gain
     held_out: Gain
-    meaning: Resemblance
+    consistency: VisualConsistencyTest
     reach: bool
     allowed: float
 
     @property
     def p_value(self) -> float:
         """Both must be more than luck: the larger p decides."""
-        return max(self.repeated.p_value, self.meaning.p_value)
+        return max(self.repeated.p_value, self.consistency.p_value)
 
     @property
     def is_taken(self) -> bool:
@@ -268,10 +268,10 @@ class _Decision:
         """Why, in words."""
         if self.repeated.relative <= 0:
             return "what was learned does not help with later searches"
-        if self.meaning.p_value >= self.allowed:
+        if self.consistency.p_value >= self.allowed:
             return (
                 "what people click for a query has nothing in common that could be seen "
-                f"(p = {self.meaning.p_value:.3g}), so nothing can be learned from it"
+                f"(p = {self.consistency.p_value:.3g}), so nothing can be learned from it"
             )
         if self.repeated.p_value >= self.allowed:
             return f"later searches are answered better, but that may be luck (p = {self.repeated.p_value:.3g})"
@@ -285,7 +285,7 @@ class _Decision:
             "repeated": {**asdict(self.repeated), "relative": self.repeated.relative},
             "new": {**asdict(self.new), "relative": self.new.relative},
             "held_out": {**asdict(self.held_out), "relative": self.held_out.relative},
-            "meaning": asdict(self.meaning),
+            "visual_consistency": asdict(self.consistency),
             "reach": self.reach,
             "margin": MARGIN,
             "allowed": self.allowed,
@@ -337,7 +337,3 @@ def _examples(
     gained = tuple(each for each in order[:_EXAMPLES] if each[2] > each[1])
     lost = tuple(each for each in order[::-1][:_EXAMPLES] if each[2] < each[1])
     return gained, lost
-
-
-def _tell_nobody(doing: str, done: int, total: int) -> None:
-    del doing, done, total

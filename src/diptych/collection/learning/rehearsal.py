@@ -154,7 +154,7 @@ class Rehearsal:
 
         ``progress`` is told what is being done, how much of it is done, and how much there is.
         """
-        tell = progress or _tell_nobody
+        tell: Progress = progress or (lambda *_: None)
         logged = _LoggedQueries.of(clicks)
         contents = self._contents(item for found in logged.wanted.values() for item in found)
         items, n_unreadable = draw_items(self._collection, self._sample, set(contents.values()), self._random_state)
@@ -375,7 +375,3 @@ def _is_learned(retriever: RetrieverProtocol) -> bool:
     """Say whether a retriever was fitted on pairs by its owner; those of the package have no comparison."""
     comparison = getattr(retriever, "comparison_", None)
     return comparison is not None and bool(comparison.replaced)
-
-
-def _tell_nobody(doing: str, done: int, total: int) -> None:
-    del doing, done, total

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import PositionModel
-from diptych.collection.learning.resemblance import Pictures, Resemblance, resemblance
 from diptych.collection.learning.search_log import SearchLog
+from diptych.collection.learning.visual_consistency import LoggedPictures, VisualConsistencyTest
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
 from diptych.metrics import randomisation_test
@@ -188,15 +188,15 @@ class TrafficTrial:
             new[here] = self._scored(self._base, self._reaching(self._memory.without(left), True))[here]
         return self._gain(old, new, self._known)[0]
 
-    def meaning(self) -> Resemblance:
-        """Return whether what is clicked has anything to do with what is seen."""
+    def visual_consistency(self) -> VisualConsistencyTest:
+        """Test whether clicks depend on what the pictures show."""
         found = self._pictures
         rows = self._gallery.row_of[found.item_ids]
         points = self._memory.encode_images(self._gallery.features).astype(np.float64)[rows]
         scores = self._pair_scores(self._base, found)
         words = [clean_query(query) for query in self._log.queries]
-        pictures = Pictures(found.query_ids, found.places, found.looks, found.clicks, points, scores, words)
-        return resemblance(pictures, within=self._log.is_examined)
+        pictures = LoggedPictures(found.query_ids, found.places, found.looks, found.clicks, points, scores, words)
+        return VisualConsistencyTest.run(pictures, within_queries=self._log.is_examined)
 
     def learned(self) -> QueryMemory:
         """Return a memory of all searches."""

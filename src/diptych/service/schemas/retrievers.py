@@ -81,8 +81,8 @@ class LearningStep(Document):
 
     Where clicks were learned from, `repeated` (queries asked before), `new` and `held_out` (kept back, answered by
     similar ones) have `old`, `new`, `relative`, `low` (at worst, 95 % sure), `p_value`, `share` of the traffic,
-    `n_searches`, `n_queries` and `n_people` (null where the log tells no visitors apart); `meaning` says whether what
-    is clicked looks alike.
+    `n_searches`, `n_queries` and `n_people` (null where the log tells no visitors apart); `visual_consistency`
+    says whether what is clicked looks alike.
     """
     before: str
     """The search model in use before."""

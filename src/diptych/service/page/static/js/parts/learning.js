@@ -40,12 +40,12 @@ export function trafficTable({ gate, before }) {
     return [title, part === "held_out" ? "" : percent(share), [count(searches, "search", "searches"), people !== null && count(people, "visitor")].filter(Boolean).join(" of "), old.toFixed(3), learnt.toFixed(3), relative(gain), relative(low), pValue(p)];
   });
   const heads = ["Part of the traffic", "Share", "Judged by", before, "Learned", "Gain", "At worst", "Luck"];
-  const { meaning, margin, allowed } = gate;
+  const { visual_consistency: consistency, margin, allowed } = gate;
   return h("details", {}, h("summary", {}, "All numbers"),
     h("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-label": "All numbers" },
       h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
         h("tbody", {}, rows.map(([name, ...values]) => h("tr", {}, h("th", { scope: "row" }, name), values.map((value) => h("td", {}, value))))))),
-    h("p", { class: "faint" }, `Pictures clicked for a query look alike by ${meaning.z.toFixed(1)} standard deviations beyond luck (${pValue(meaning.p_value)}). This comparison could use ${pValue(allowed).replace("=", "<")} of the error budget; no part may lose more than ${percent(margin)}.`));
+    h("p", { class: "faint" }, `Pictures clicked for a query look alike by ${consistency.z.toFixed(1)} standard deviations beyond luck (${pValue(consistency.p_value)}). This comparison could use ${pValue(allowed).replace("=", "<")} of the error budget; no part may lose more than ${percent(margin)}.`));
 }
 
 // All that was measured when captions were learned from, and what was asked for.
