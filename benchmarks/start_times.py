@@ -110,13 +110,11 @@ def main() -> int:
         report.bound("diptych search", searching, SEARCH_BAR, unit=UNIT)
         serving = [sys.executable, "-m", "diptych", "serve", str(place / "photos"), "--quiet"]
         ready, alone = [], []
-        for turn in range(options.repeats):
+        for _ in range(options.repeats):
             port = free_port()
             with process([*serving, f"--port={port}"], f"{port}/ready", place) as number:
                 ready.append(taken_by(number))
                 alone.append(own_memory(number))
-                if turn == options.repeats - 1:
-                    show("diptych search, served", "search -c photos dog")
         report.bound("a worker of the service until it is ready", ready, READY_BAR, unit=UNIT)
         report.cost("memory of an idle service of one process", alone, unit="MB")
         port = free_port()

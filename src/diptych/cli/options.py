@@ -84,14 +84,6 @@ class AnswerFormat(StrEnum):
     PATHS0 = "paths0"
 
 
-class Thumbnails(StrEnum):
-    """When small pictures are drawn in the terminal."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
 class ExportFormat(StrEnum):
     """What kind of file a collection is exported to."""
 

@@ -39,7 +39,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     operations.session_router,
     collections.router,
     search.router,
-    operations.local_search_router,
     items.router,
     albums.router,
     albums.exports_router,

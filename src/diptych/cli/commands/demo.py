@@ -49,7 +49,7 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Index a demonstration collection, show three searches, and open a page to search it."""
-    from diptych.cli.commands.search import SearchPrompt
+    from diptych.cli.commands.search import run_prompt
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
     from diptych.cli.commands.serve import check_packages
 
@@ -74,8 +74,7 @@ def demo(
             session.search(query)
         if terminal and sys.stdin.isatty() and console.is_terminal:
             console.print("\nType a query; :help explains, :quit ends.", style="bold")
-            session = SearchSession(collection, SearchSettings(), quiet=quiet)
-            SearchPrompt(session).run()
+            run_prompt(SearchSession(collection, SearchSettings(), quiet=quiet))
     console.print("\nGo on:", style="bold")
     for command in (
         f"diptych search 'your words'{option}",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.paths import find_collection, open_collection, say_which
+from diptych.cli.console.paths import open_collection
 from diptych.cli.options import (
     AnswerFormat,
     CollectionOption,
@@ -24,16 +22,11 @@ from diptych.cli.options import (
     RerankBy,
     SearchMode,
     Target,
-    Thumbnails,
 )
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, counted
 
 if TYPE_CHECKING:
-    from diptych.cli.commands.search_session import SearchSession, SearchSettings
-    from diptych.collection import Filter
-
-_SECONDS_TO_FAIL = 2.0
-_KEPT_LINES = 1000
+    from diptych.cli.commands.search_session import SearchSession
 
 
 def search(
@@ -75,18 +68,12 @@ def search(
     ] = AnswerFormat.AUTO,
     as_json: JsonOption = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
-    thumbnails: Annotated[
-        Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")
-    ] = Thumbnails.AUTO,
     as_of: Annotated[
         str | None,
         typer.Option(
             metavar="VERSION|DAY", help="The collection as it was: a number of `diptych history`, or 2026-11-01 (UTC)."
         ),
     ] = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="Search in this process even where `diptych serve` has the collection open.")
-    ] = False,
     device: DeviceOption = Device.AUTO,
     quiet: NoRemarksOption = False,
 ) -> None:
@@ -95,6 +82,7 @@ def search(
     A query may weigh and subtract: "2:golden retriever" + photo.jpg - snow
     """
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
+    from diptych.collection import Filter
 
     if as_json:
         format = AnswerFormat.JSON
@@ -106,7 +94,7 @@ def search(
         k=k,
         offset=offset,
         target=target,
-        filter=None if filter is None else _parsed(filter),
+        filter=Filter.of(filter),
         mode=SearchMode.BOTH if hybrid else mode,
         exact=exact,
         min_probability=0.0 if show_all else min_probability,
@@ -114,11 +102,7 @@ def search(
         rerank=rerank,
         rerank_by=rerank_by,
         format=format,
-        thumbnails=thumbnails,
     )
-    if query and not (why or local or as_of):
-        _search_once(joined_words(query), collection, settings, quiet=quiet)
-        return
     with open_collection(collection, quiet=quiet, as_of=as_of) as opened:
         session = SearchSession(opened, settings, quiet=quiet, why=why)
         if opened.as_of is not None:
@@ -126,29 +110,11 @@ def search(
         if query:
             session.search(joined_words(query))
             return
-        prompt = SearchPrompt(session)
         if sys.stdin.isatty():
             session.note(f"{counted(opened.status().pictures, 'picture')}; :help explains, :quit ends")
-        prompt.run()
-    if prompt.n_mistakes and not sys.stdin.isatty():
+        n_mistakes = run_prompt(session)
+    if n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)
-
-
-def _parsed(filter: str) -> Filter:
-    from diptych.collection import Filter
-
-    return Filter.parse(filter)
-
-
-def _search_once(words: str, named: Path | None, settings: SearchSettings, *, quiet: bool) -> None:
-    """Answer one query, by the service that has the collection open if there is one."""
-    from diptych.cli.commands.search_session import SearchSession
-    from diptych.cli.commands.served_collection import ServedCollection
-
-    place = find_collection(named)
-    say_which(place, quiet=quiet)
-    with closing(ServedCollection(place.folder, lambda: open_collection(place.folder))) as asked:
-        SearchSession(asked, settings, quiet=quiet).search(words)
 
 
 def joined_words(words: Sequence[str]) -> str:
@@ -162,32 +128,6 @@ def joined_words(words: Sequence[str]) -> str:
     if len(words) == 1:
         return words[0]
     return " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
-
-
-def open_in_viewer(path: Path) -> None:
-    """Open a picture as a double click would, without waiting for the program to end."""
-    if not path.is_file():
-        raise InvalidInputError(f"{path} is no longer there; bring the collection up to date with: diptych index")
-    if sys.platform == "win32":
-        os.startfile(path)
-        return
-    program = "open" if sys.platform == "darwin" else "xdg-open"
-    try:
-        started = subprocess.Popen(
-            [program, os.fspath(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        failed = started.wait(_SECONDS_TO_FAIL) != 0
-    except subprocess.TimeoutExpired:
-        # It is still running, so it is showing the picture.
-        failed = False
-    except OSError:
-        failed = True
-    if failed:
-        raise InvalidInputError(f"no program for pictures was found here; the file is {path}")
 
 
 HELP = """\
@@ -206,104 +146,96 @@ photo.jpg              search with a picture
 :help, :quit"""
 
 
-class SearchPrompt:
-    """Reads queries and commands, from a person or a pipe; a mistake costs one line, ``n_mistakes`` counts them."""
+_COMMANDS = ("k", "filter", "target", "mode", "hybrid", "all", "more", "like", "unlike", "open", "help", "quit")
 
-    def __init__(self, session: SearchSession) -> None:
-        self.session = session
-        self.session.ask_for_all = ":all on"
-        self.n_mistakes = 0
-        self._commands: dict[str, Callable[[str], object]] = {
-            "k": self._set_k,
-            "filter": self._set_filter,
-            "target": self._set_target,
-            "mode": self._set_mode,
-            "hybrid": lambda words: self._change(
-                mode=SearchMode.BOTH if _switch(words, ":hybrid") else SearchMode.SIMILARITY
-            ),
-            "all": lambda words: self._change(min_probability=0.0 if _switch(words, ":all") else None),
-            "more": lambda _: session.more(),
-            "like": lambda words: session.like(_number(words)),
-            "unlike": lambda words: session.unlike(_number(words)),
-            "open": self._open,
-            "help": lambda _: session.note(HELP),
-        }
 
-    def run(self) -> None:
-        """Read until the end of input or ``:quit``."""
-        for line in self._lines():
-            words = line.strip()
-            if words in (":quit", ":q", ":exit"):
-                return
-            if words:
-                self._answer(words)
-
-    def _answer(self, words: str) -> None:
+def run_prompt(session: SearchSession) -> int:
+    """Read queries and commands, from a person or a pipe, and return how many lines were mistakes."""
+    session.ask_for_all = ":all on"
+    n_mistakes = 0
+    for words in map(str.strip, _lines()):
+        if words in (":quit", ":q", ":exit"):
+            break
         try:
             if words.startswith(":"):
-                self._command(words)
-            else:
-                self.session.search(words)
+                _run_command(session, words)
+            elif words:
+                session.search(words)
         except DiptychError as error:
-            self.n_mistakes += 1
+            n_mistakes += 1
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
+    return n_mistakes
 
-    def _command(self, words: str) -> None:
-        name, _, rest = words[1:].partition(" ")
-        if name not in self._commands:
-            raise UnknownNameError("command", f":{name}", [*(f":{known}" for known in self._commands), ":quit"])
-        self._commands[name](rest.strip())
 
-    def _set_k(self, words: str) -> None:
-        k = _number(words)
-        if k < 1:
-            raise InvalidInputError(f":k takes a number from 1 on, got {k}")
-        self._change(k=k)
-
-    def _set_filter(self, words: str) -> None:
-        from diptych.collection import Filter
-
-        self._change(filter=Filter.parse(words) if words else None)
-
-    def _set_target(self, words: str) -> None:
-        if words not in list(Target):
-            raise UnknownNameError("target", words, list(Target))
-        self._change(target=Target(words))
-
-    def _set_mode(self, words: str) -> None:
-        if words not in list(SearchMode):
-            raise UnknownNameError("mode", words, list(SearchMode))
-        self._change(mode=SearchMode(words))
-
-    def _change(self, **settings: Any) -> None:
-        """Set something, and ask the last query again if there is one."""
-        self.session.settings = replace(self.session.settings, **settings)
-        if self.session.query is not None:
-            self.session.search(self.session.query)
-
-    def _open(self, words: str) -> None:
-        path = self.session.answer(_number(words)).path
-        if path is None:
-            raise InvalidInputError("that answer is a text without a picture")
-        open_in_viewer(path)
-
-    def _lines(self) -> Iterator[str]:
-        if not sys.stdin.isatty():
-            # Line by line, not the stream itself: giving up early would close it.
-            yield from iter(sys.stdin.readline, "")
+def _lines() -> Iterator[str]:
+    if not sys.stdin.isatty():
+        # Line by line, not the stream itself: giving up early would close it.
+        yield from iter(sys.stdin.readline, "")
+        return
+    with suppress(ImportError):
+        import readline  # noqa: F401  input() uses it: arrow keys bring back earlier lines
+    while True:
+        try:
+            yield input("search> ")
+        except KeyboardInterrupt:
+            # As in a shell: the line is given up, not the program.
+            typer.echo(err=True)
+        except EOFError:
+            typer.echo(err=True)
             return
-        with _line_history():
-            while True:
-                try:
-                    yield input("search> ")
-                except KeyboardInterrupt:
-                    # As in a shell: the line is given up, not the program.
-                    typer.echo(err=True)
-                except EOFError:
-                    typer.echo(err=True)
-                    return
+
+
+def _run_command(session: SearchSession, words: str) -> None:
+    from diptych.collection import Filter
+
+    name, _, value = words[1:].partition(" ")
+    value = value.strip()
+    settings = session.settings
+    match name:
+        case "help":
+            session.note(HELP)
+        case "more":
+            session.more()
+        case "like":
+            session.like(_number(value))
+        case "unlike":
+            session.unlike(_number(value))
+        case "open":
+            _open(session, _number(value))
+        case "k":
+            if (k := _number(value)) < 1:
+                raise InvalidInputError(f":k takes a number from 1 on, got {k}")
+            settings = replace(settings, k=k)
+        case "filter":
+            settings = replace(settings, filter=Filter.parse(value) if value else None)
+        case "target" | "mode":
+            choices: type[StrEnum] = Target if name == "target" else SearchMode
+            if value not in list(choices):
+                raise UnknownNameError(name, value, list(choices))
+            chosen: Any = {name: choices(value)}
+            settings = replace(settings, **chosen)
+        case "hybrid":
+            settings = replace(settings, mode=SearchMode.BOTH if _switch(name, value) else SearchMode.SIMILARITY)
+        case "all":
+            settings = replace(settings, min_probability=0.0 if _switch(name, value) else None)
+        case _:
+            raise UnknownNameError("command", f":{name}", [f":{known}" for known in _COMMANDS])
+    if settings is not session.settings:
+        session.settings = settings
+        if session.query is not None:
+            session.search(session.query)
+
+
+def _open(session: SearchSession, rank: int) -> None:
+    path = session.answer(rank).path
+    if path is None:
+        raise InvalidInputError("that answer is a text without a picture")
+    if not path.is_file():
+        raise InvalidInputError(f"{path} is no longer there; bring the collection up to date with: diptych index")
+    if typer.launch(str(path)):
+        raise InvalidInputError(f"no program for pictures was found here; the file is {path}")
 
 
 def _number(words: str) -> int:
@@ -313,29 +245,7 @@ def _number(words: str) -> int:
         raise InvalidInputError(f"a number is needed here, such as 3; got {words!r}") from None
 
 
-def _switch(words: str, command: str) -> bool:
+def _switch(command: str, words: str) -> bool:
     if words not in ("on", "off", ""):
-        raise InvalidInputError(f"{command} takes on or off, got {words!r}")
+        raise InvalidInputError(f":{command} takes on or off, got {words!r}")
     return words != "off"
-
-
-@contextmanager
-def _line_history() -> Iterator[None]:
-    """Let the arrow keys bring back earlier lines, where Python was built with readline."""
-    from diptych.data.folders import cache_folder
-
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
-    with suppress(OSError):
-        readline.read_history_file(cache_folder() / "search-history")
-    try:
-        yield
-    finally:
-        # Forgetting the lines is better than ending with an error.
-        with suppress(OSError):
-            cache_folder().mkdir(parents=True, exist_ok=True)
-            readline.set_history_length(_KEPT_LINES)
-            readline.write_history_file(cache_folder() / "search-history")

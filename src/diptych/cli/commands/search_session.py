@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from diptych.cli.console.output import goes_to_a_pipe, notes, print_json, results
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
+from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target
 from diptych.collection.search.query import HYBRID_OF_MODE, Query
 from diptych.data.picture_files import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.cli.commands.served_collection import ServedCollection
     from diptych.collection import Answer, Answers, Collection, Filter, Item, Term
     from diptych.retriever import Subject
 
@@ -43,86 +42,73 @@ class SearchSettings:
     rerank_by: RerankBy = RerankBy.CODES
     retriever: str | None = None
     format: AnswerFormat = AnswerFormat.AUTO
-    thumbnails: Thumbnails = Thumbnails.AUTO
 
 
-@dataclass(frozen=True)
-class AnswersReport:
-    """Prints the answers of one search; ``item_of`` and ``thumbnail_of`` look an id up in the collection."""
+def print_answers(query: str, answers: Answers, settings: SearchSettings, collection: Collection) -> None:
+    """Print the answers of one search to stdout in the format that was asked for."""
+    is_text = settings.target is Target.TEXTS
+    match settings.format:
+        case AnswerFormat.JSON:
+            print_json(
+                {
+                    "query": query,
+                    "target": settings.target.value,
+                    "mode": answers.mode,
+                    "no_good_match": answers.no_good_match,
+                    "notes": list(answers.notes),
+                    "considered": answers.considered,
+                    "exact": answers.exact,
+                    "seconds": round(answers.seconds, 4),
+                    "answers": [_record(answer, collection, is_text=is_text) for answer in answers],
+                }
+            )
+        case AnswerFormat.JSONL:
+            for answer in answers:
+                print_json({"query": query, **_record(answer, collection, is_text=is_text)}, indent=None)
+        case AnswerFormat.PATHS:
+            _print_paths(answers, "\n")
+        case AnswerFormat.PATHS0:
+            _print_paths(answers, "\0")
+        case AnswerFormat.AUTO if goes_to_a_pipe() and is_text:
+            # One line each, so that the lines of a pipe are the answers.
+            sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in answers)
+            sys.stdout.flush()
+        case AnswerFormat.AUTO if goes_to_a_pipe():
+            _print_paths(answers, "\n")
+        case _ if answers:
+            from diptych.cli.console.answers_table import print_answers_table
 
-    query: str
-    answers: Answers
-    settings: SearchSettings
-    item_of: Callable[[str], Item]
-    thumbnail_of: Callable[[str], bytes | None]
+            print_answers_table(answers, collection, results(), is_text=is_text)
 
-    def print(self) -> None:
-        """Print to stdout in the format that was asked for."""
-        match self.settings.format:
-            case AnswerFormat.JSON:
-                print_json(self._document())
-            case AnswerFormat.JSONL:
-                for answer in self.answers:
-                    print_json({"query": self.query, **self._record(answer)}, indent=None)
-            case AnswerFormat.PATHS:
-                self._print_paths("\n")
-            case AnswerFormat.PATHS0:
-                self._print_paths("\0")
-            case AnswerFormat.AUTO if goes_to_a_pipe():
-                if self.settings.target is Target.TEXTS:
-                    self._print_captions()
-                else:
-                    self._print_paths("\n")
-            case _ if self.answers:
-                from diptych.cli.console.answers_table import AnswersTable
 
-                drawn = self.settings.target, self.settings.thumbnails
-                AnswersTable(self.answers, *drawn, self.item_of, self.thumbnail_of).print(results())
+def _record(answer: Answer, collection: Collection, *, is_text: bool) -> dict[str, Any]:
+    item = collection[answer.id]
+    return {
+        "rank": answer.rank,
+        "id": answer.id,
+        "path": None if answer.path is None else os.fspath(answer.path),
+        **({} if answer.seconds is None else {"seconds": answer.seconds}),
+        "probability": round(answer.probability, 6),
+        "score": round(answer.score, 6),
+        "matched_by": list(answer.matched_by),
+        "matched_fields": list(answer.matched_fields),
+        "has_words": answer.has_words,
+        "picture_words": [{"text": word.text, "corners": word.corners} for word in answer.picture_words],
+        "region": None if answer.region is None else {**asdict(answer.region), "place": answer.region.place},
+        **({"caption": answer.caption} if is_text else {}),
+        "captions": list(item.captions),
+        "labels": list(item.labels),
+        "metadata": dict(item.metadata),
+        "facts": dict(item.facts),
+    }
 
-    def _document(self) -> dict[str, Any]:
-        return {
-            "query": self.query,
-            "target": self.settings.target.value,
-            "mode": self.answers.mode,
-            "no_good_match": self.answers.no_good_match,
-            "notes": list(self.answers.notes),
-            "considered": self.answers.considered,
-            "exact": self.answers.exact,
-            "seconds": round(self.answers.seconds, 4),
-            "answers": [self._record(answer) for answer in self.answers],
-        }
 
-    def _record(self, answer: Answer) -> dict[str, Any]:
-        item = self.item_of(answer.id)
-        record: dict[str, Any] = {
-            "rank": answer.rank,
-            "id": answer.id,
-            "path": None if answer.path is None else os.fspath(answer.path),
-            **({} if answer.seconds is None else {"seconds": answer.seconds}),
-            "probability": round(answer.probability, 6),
-            "score": round(answer.score, 6),
-            "matched_by": list(answer.matched_by),
-            "matched_fields": list(answer.matched_fields),
-            "has_words": answer.has_words,
-            "picture_words": [{"text": word.text, "corners": word.corners} for word in answer.picture_words],
-            "region": None if answer.region is None else {**asdict(answer.region), "place": answer.region.place},
-        }
-        if self.settings.target is Target.TEXTS:
-            record["caption"] = answer.caption
-        lists = {"captions": list(item.captions), "labels": list(item.labels)}
-        return {**record, **lists, "metadata": dict(item.metadata), "facts": dict(item.facts)}
-
-    def _print_paths(self, end: str) -> None:
-        # As bytes: a name that is not valid Unicode is still the name of a file.
-        paths = [shown_path(answer.path) for answer in self.answers if answer.path is not None]
-        sys.stdout.flush()
-        sys.stdout.buffer.write(b"".join(os.fsencode(path + end) for path in dict.fromkeys(paths)))
-        sys.stdout.buffer.flush()
-
-    def _print_captions(self) -> None:
-        # One line each, so that the lines of a pipe are the answers.
-        sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in self.answers)
-        sys.stdout.flush()
+def _print_paths(answers: Answers, end: str) -> None:
+    # As bytes: a name that is not valid Unicode is still the name of a file.
+    paths = [shown_path(answer.path) for answer in answers if answer.path is not None]
+    sys.stdout.flush()
+    sys.stdout.buffer.write(b"".join(os.fsencode(path + end) for path in dict.fromkeys(paths)))
+    sys.stdout.buffer.flush()
 
 
 class SearchSession:
@@ -130,7 +116,7 @@ class SearchSession:
 
     def __init__(
         self,
-        collection: Collection | ServedCollection,
+        collection: Collection,
         settings: SearchSettings,
         *,
         quiet: bool = False,
@@ -211,12 +197,11 @@ class SearchSession:
         answers = self._probable(found, settings)
         self._offset = settings.offset
         self.shown |= {answer.rank: answer for answer in answers}
-        AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
+        print_answers(str(query), answers, settings, self.collection)
         self._remark(answers, settings)
         # Beside the answers, so that a pipe still gets nothing but these.
         if self._why and answers:
-            # Only a collection that is open here is asked for reasons.
-            for line in why_lines(cast("Collection", self.collection), query, answers[:]):
+            for line in why_lines(self.collection, query, answers[:]):
                 notes().print(line, soft_wrap=True, markup=False, highlight=False)
         return answers
 

@@ -96,7 +96,6 @@ def serve(
     check_packages()
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
-    from diptych.service.local_search import announced
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
     from diptych.service.settings import Limits, Settings
@@ -133,8 +132,7 @@ def serve(
             tell_sign_in(address, settings)
         if open_page:
             open_when_ready(sign_in_address(address, settings))
-        with announced({} if is_public else collections, listening.getsockname()[:2], settings.session_secret):
-            launch(settings, listening, log_format=log_format.value, quiet=quiet)
+        launch(settings, listening, log_format=log_format.value, quiet=quiet)
 
 
 def check_packages() -> None:

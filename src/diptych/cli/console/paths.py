@@ -140,11 +140,6 @@ def open_collection(
     from diptych.collection import Collection
 
     place = find_collection(named)
-    say_which(place, quiet=quiet)
-    return Collection.open(place.folder, scheduler=scheduler, as_of=as_of)
-
-
-def say_which(place: CollectionLocation, *, quiet: bool = False) -> None:
-    """Say which collection is meant when that is not obvious."""
     if place.reason and not quiet:
         notes().print(f"collection: {shown_path(place.folder)} ({place.reason})", soft_wrap=True)
+    return Collection.open(place.folder, scheduler=scheduler, as_of=as_of)

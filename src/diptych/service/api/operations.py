@@ -1,13 +1,12 @@
-"""``/health``, ``/ready``, ``/metrics``, the session of the page, the document of the API, searches of this machine."""
+"""``/health``, ``/ready``, ``/metrics``, the session of the page, the document of the API."""
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
@@ -15,11 +14,9 @@ from markupsafe import Markup, escape
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from diptych._version import __version__
-from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext, may_click, may_read, may_write
+from diptych.service.context import Context, Reading, ServiceContext, may_click, may_read, may_write
 from diptych.service.hosting import CollectionMetrics
-from diptych.service.local_search import SIGNATURE_HEADER, answers_text, local_key, signature
 from diptych.service.problems import problem_response, problem_schema
-from diptych.service.schemas import Document
 from diptych.service.schemas.collections import NewItem
 from diptych.service.schemas.jobs import HealthDocument, ReadinessDocument, SessionDocument, SignIn
 from diptych.service.security.guards import CSRF_HEADER, refuse_other_sites, unauthorised
@@ -292,36 +289,3 @@ def _session_document(context: ServiceContext, session: str | None, *, has_token
         read_only=context.settings.read_only,
         version=__version__,
     )
-
-
-# No part of the API: what it returns is that of this version.
-local_search_router = APIRouter(prefix="/v1", include_in_schema=False, dependencies=[Reading])
-
-
-class LocalSearch(Document):
-    """What the command was told."""
-
-    q: str
-    k: int
-    target: Literal["images", "texts"]
-    filter: str | None = None
-    hybrid: float | bool | None = None
-    exact: bool | None = None
-    offset: int = 0
-    regions: bool = True
-    rerank: int | None = None
-    rerank_by: Literal["codes", "features"] = "codes"
-
-
-@local_search_router.get("/collections/{collection}/answers", dependencies=[Searching])
-def local_answers(
-    context: Context, hosted: Hosted, request: Request, asked: Annotated[LocalSearch, Query()]
-) -> Response:
-    """Search as ``Collection.search`` does, for whoever has the key that lies in the collection."""
-    key = local_key(context.settings.session_secret, context.settings.collections[hosted.name])
-    given = request.headers.get(SIGNATURE_HEADER, "")
-    if not hmac.compare_digest(given.encode(errors="replace"), signature(key, request.url.query).encode()):
-        raise unauthorised("This is for whoever can read the note of this service in the collection.")
-    how = asked.model_dump(exclude={"q", "k"})
-    content = answers_text(hosted.collection.search(asked.q, asked.k, **how)).encode()
-    return Response(content, media_type="application/json", headers={SIGNATURE_HEADER: signature(key, content)})
