@@ -299,12 +299,13 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path, content: bytes) -> No
         ClickLog(tmp_path / "c.sqlite")
 
 
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [3, 99])
+def test_a_file_of_another_format_is_refused(version: int, tmp_path: Path) -> None:
     ClickLog(tmp_path / "c.sqlite").close()
     connection = sqlite3.connect(tmp_path / "c.sqlite")
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(ClickLogError, match="newer Diptych"):
+    with pytest.raises(ClickLogError, match=f"format {version}"):
         ClickLog(tmp_path / "c.sqlite")
 
 

@@ -133,16 +133,6 @@ def test_forgetting_takes_the_counts_and_leaves_what_runs(tmp_path: Path) -> Non
         assert [(report.interleaving, report.searches) for report in log.interleavings()] == [(running, 0)]
 
 
-def test_a_log_of_an_older_version_can_interleave(tmp_path: Path) -> None:
-    file = tmp_path / "c.sqlite"
-    ClickLog(file).close()
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript("DROP TABLE drafts; DROP TABLE interleavings; PRAGMA user_version = 1;")
-    with ClickLog(file) as log:
-        shown(log, log.start_interleaving(a=A, b=B).number, ["a"])
-        assert log.interleavings()[0].searches == 1
-
-
 def test_an_id_that_belongs_to_another_search_is_not_taken(tmp_path: Path) -> None:
     with ClickLog(tmp_path / "c.sqlite") as log:
         number = log.start_interleaving(a=A, b=B).number
@@ -156,7 +146,7 @@ def test_an_id_that_belongs_to_another_search_is_not_taken(tmp_path: Path) -> No
             shown=[("x", 1)],
             no_good_match=False,
             best_probability=0.5,
-            draft=InterleavedPage(number, taken, ["a"]),
+            page=InterleavedPage(number, taken, ["a"]),
         )
         assert other not in (None, taken)
 

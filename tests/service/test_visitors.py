@@ -101,27 +101,6 @@ def test_forgetting_everything_forgets_the_salt(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("*.salt"))
 
 
-def test_a_file_of_the_version_before_is_brought_up_to_date_by_many_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    with ClickLog(path) as log:
-        asked(log)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("ALTER TABLE searches DROP COLUMN visitor; PRAGMA user_version = 2;")
-
-    def visit(name: str) -> None:
-        with ClickLog(path) as log:
-            log.record_click(search_id=asked(log, visitor=name), item="a", position=1, kind="open")
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(visit, "abcdabcd"))
-    before, *after = stored_visitors(path)
-    assert before is None
-    assert None not in after
-    assert len(set(after)) == 4
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-
-
 def test_searches_to_learn_from_are_all_that_was_shown_and_clicked(tmp_path: Path) -> None:
     rng = random.Random(0)
     path, moment = tmp_path / "c.sqlite", [0.0]

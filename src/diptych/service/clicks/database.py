@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from diptych.service.clicks.records import ClickLogError, PendingSearch
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
@@ -108,21 +108,18 @@ def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         connection.execute(f"PRAGMA max_page_count = {max(1, most_bytes // page_bytes)}")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > SCHEMA_VERSION:
-        raise ClickLogError("the click log was written by a newer Diptych; use that one, or move the file away")
-    if version < SCHEMA_VERSION:
-        _bring_up_to_date(connection)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    # Another process may do the same at this moment; the second finds it done.
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES.split(";"):
-        connection.execute(statement)
-    if "visitor" not in {column for _, column, *_ in connection.execute("PRAGMA table_info(searches)")}:
-        connection.execute("ALTER TABLE searches ADD COLUMN visitor BLOB")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+    if version not in (0, SCHEMA_VERSION):
+        raise ClickLogError(
+            f"the click log has format {version}, and this Diptych uses {SCHEMA_VERSION}; move the file away to begin "
+            "a new one"
+        )
+    if version == 0:
+        # Another process may create the tables at the same time: the lock makes this one wait and find them.
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

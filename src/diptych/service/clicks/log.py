@@ -155,18 +155,16 @@ class ClickLog:
         terms: Sequence[Mapping[str, Any]] | None = None,
         visitor: str | None = None,
         page: InterleavedPage | None = None,
-        draft: InterleavedPage | None = None,
     ) -> str | None:
         """Record what was asked and the results that one page showed, as pairs of item and position from 1.
 
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
         unknown, a new one begins. ``visitor`` tells people apart, in any words; a number is kept of them, see
-        :func:`visitor_number`, and None is nobody known. ``page`` (once called ``draft``) says which
+        :func:`visitor_number`, and None is nobody known. ``page`` says which
         of two interleaved retrievers each result came from; a search that begins with one has the id that its teams
         were drawn with. Never waits for the disk.
         """
-        page = page or draft
         normalised = normalised_query(query)
         now = self._clock()
         pending = PendingSearch(
