@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from diptych.collection.changes.retriever_changes import ReencodeReport as ReencodeReport
     from diptych.collection.changes.watching import FolderWatcher as FolderWatcher
     from diptych.collection.collection import Collection as Collection
-    from diptych.collection.planning import Plan as Plan
-    from diptych.collection.planning import RetrieverCosts as RetrieverCosts
-    from diptych.collection.planning import plan_collection as plan_collection
     from diptych.collection.search.query import Answer as Answer
     from diptych.collection.search.query import Answers as Answers
     from diptych.collection.search.query import Query as Query
