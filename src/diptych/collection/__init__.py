@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from diptych.collection.storage.change_journal import Version as Version
     from diptych.collection.storage.item import Item as Item
     from diptych.collection.storage.item import Record as Record
-    from diptych.collection.storage.retriever_protocol import CodeSource as CodeSource
     from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol as HashCodeRetrieverProtocol
-    from diptych.collection.storage.retriever_protocol import PointSource as PointSource
     from diptych.collection.storage.retriever_protocol import RetrieverProtocol as RetrieverProtocol
     from diptych.collection.storage.saved_retrievers import StoredRetriever as StoredRetriever
     from diptych.collection.storage.status import Status as Status

@@ -15,13 +15,13 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.errors import InvalidInputError
-from diptych.estimators import BaseEstimator, FormerNames, former_parameters
+from diptych.estimators import BaseEstimator
 
 Modality = Literal["image", "text"]
 _ITEMS_AT_ONCE = 256
 
 
-class Encoder(FormerNames, BaseEstimator, ABC):
+class Encoder(BaseEstimator, ABC):
     """Turns raw items, pictures or words, into the rows of a feature matrix.
 
     Encoders follow the manners of scikit-learn: parameters are keyword-only and merely stored, what :meth:`fit` learns
@@ -64,10 +64,11 @@ class Encoder(FormerNames, BaseEstimator, ABC):
 
         >>> from diptych.encoders import TfidfTopics
         >>> TfidfTopics(n_components=50).identity
-        "TfidfTopics(min_documents=2, n_components=50, stop_words='english')"
+        "TfidfTopics(lemmas=False, min_documents=2, n_components=50, stop_words='english')"
         """
-        shaping = {key: value for key, value in former_parameters(self).items() if key not in self.speed_parameters}
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shaping.items())})"
+        parameters = sorted(self.get_params().items())
+        shaping = [f"{name}={value!r}" for name, value in parameters if name not in self.speed_parameters]
+        return f"{type(self).__name__}({', '.join(shaping)})"
 
     @property
     def fingerprint(self) -> str:

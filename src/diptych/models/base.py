@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_labels, as_matrix, check_scale, column_names
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import BaseEstimator, FormerNames, scikit_learn
+from diptych.estimators import BaseEstimator, scikit_learn
 from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.labels import Targets
 from diptych.models.linear import project
@@ -41,7 +41,7 @@ REGISTRY: dict[str, type[CrossModalModel]] = {}
 _MOST_FEATURES = 10_000_000
 
 
-class CrossModalModel(FormerNames, BaseEstimator):
+class CrossModalModel(BaseEstimator):
     """Two towers into one space.
 
     A method is fitted on aligned rows, where row i of ``images`` and row i of ``texts`` belong together, and then

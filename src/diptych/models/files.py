@@ -26,17 +26,13 @@ from safetensors.numpy import load_file, save_file
 from diptych._version import __version__
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import BaseEstimator, FormerNames, former_parameters
+from diptych.estimators import BaseEstimator
 from diptych.lazy_exports import import_exports
 
 FORMAT = "diptych-model"
-FORMAT_VERSION = 1
-# 1: digests held the module of every class, so that moving a class changed them; 2: they hold its name alone.
-DIGEST_VERSION = 2
+FORMAT_VERSION = 2
 _PACKAGES = ("diptych.encoders", "diptych.models")
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
-# Where a model keeps the module that its digest holds, if it comes from a file of digest version 1.
-_DIGESTED_MODULE = "_digested_module"
 _SWAP_ATTEMPTS = 20
 _MOST_STRING_BYTES = 2**29
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -98,7 +94,7 @@ def read_model(folder: str | PathLike[str], known: KnownClasses) -> BaseEstimato
     document = _read_json(source)
     arrays = _read_arrays(source, document)
     try:
-        model = _unpack_model(document["model"], arrays, known, document.get("digest_version", 1))
+        model = _unpack_model(document["model"], arrays, known)
     except ModelFileError:
         raise
     except (Exception, RecursionError) as problem:
@@ -113,8 +109,8 @@ def read_model(folder: str | PathLike[str], known: KnownClasses) -> BaseEstimato
 def model_digest(model: BaseEstimator, *, parameters: Collection[str] | None = None) -> str:
     """Return a digest of a model's class, parameters and everything it learned; equal digests encode alike.
 
-    ``parameters`` names those that count, for a model that needs the others only to learn; by default all do. A model
-    from a file of `DIGEST_VERSION` 1 keeps the digest it had, because points and click logs are stored under it.
+    ``parameters`` names those that count, for a model that needs the others only to learn; by default all do. The
+    module of a class is not part of it, so that a class can be moved.
     """
     arrays: dict[str, AnyArray] = {}
     content = _digested_model(_pack_model(model, "", arrays))
@@ -171,7 +167,6 @@ def _header(arrays: Path) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "digest_version": DIGEST_VERSION,
         "versions": {"diptych": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "arrays_sha256": _digest(arrays),
@@ -270,14 +265,11 @@ def _refuse_constant(name: str) -> None:
 
 
 def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    # By their first names: digests of before hold, and a Diptych of before reads what this one writes.
-    parameters = former_parameters(model, deep=False)
-    former = getattr(model, _DIGESTED_MODULE, None)
+    parameters = sorted(model.get_params(deep=False).items())
     return {
         "class": type(model).__name__,
         "module": type(model).__module__,
-        **({} if former is None else {"digested_module": former}),
-        "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters.items()},
+        "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters},
         "learned": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in fitted_state(model).items()},
     }
 
@@ -310,11 +302,10 @@ def _are_plain(values: Sequence[Any]) -> bool:
 
 
 def _digested_model(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a packed model as a digest reads it: without its module, unless that was part of its digest already."""
-    former = {"module": content["digested_module"]} if "digested_module" in content else {}
+    """Return a packed model as a digest reads it: without its module."""
     parts = ("parameters", "learned")
     values = {part: {key: _digested(value) for key, value in content[part].items()} for part in parts}
-    return {"class": content["class"], **former, **values}
+    return {"class": content["class"], **values}
 
 
 def _digested(value: Any) -> Any:
@@ -326,37 +317,31 @@ def _digested(value: Any) -> Any:
     return {kind: _digested_model(content) if kind == "$model" else _digested(content)}
 
 
-def _unpack_model(
-    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: KnownClasses, digest_version: int
-) -> BaseEstimator:
+def _unpack_model(content: Mapping[str, Any], arrays: dict[str, AnyArray], known: KnownClasses) -> BaseEstimator:
     name = content["class"]
     cls = known.find(name, content.get("module"))
     if cls is None:
         raise ModelFileError(
             f"the model is a {name}, which this Diptych does not know: import its class and use its load"
         )
-    unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
-    now = cls.former_names if issubclass(cls, FormerNames) else {}
-    model = cls(**{now.get(key, key): unpack(value) for key, value in content["parameters"].items()})
+    unpack = partial(_unpack, arrays=arrays, known=known)
+    model = cls(**{key: unpack(value) for key, value in content["parameters"].items()})
     for key, value in content["learned"].items():
         if not key.endswith("_") or key.startswith("_"):
             raise ModelFileError(f"{key!r} is no learned attribute of a {name}")
         setattr(model, key, unpack(value))
-    former = content["module"] if digest_version == 1 else content.get("digested_module")
-    if former is not None:
-        setattr(model, _DIGESTED_MODULE, former)
     return model
 
 
-def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: KnownClasses, digest_version: int) -> Any:
-    unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
+def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: KnownClasses) -> Any:
+    unpack = partial(_unpack, arrays=arrays, known=known)
     if isinstance(value, list):
         return value if _are_plain(value) else [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "$model":
-        return _unpack_model(content, arrays, known, digest_version)
+        return _unpack_model(content, arrays, known)
     if kind == "$array":
         return arrays.pop(content)
     if kind == "$strings":

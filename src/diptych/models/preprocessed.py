@@ -56,8 +56,6 @@ class Preprocessed(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "In front of any other model: try ℓ2 or Hellinger scaling before tuning anything else."
     is_method: ClassVar[bool] = False
-    added_parameters: ClassVar[tuple[str, ...]] = ("image_parts",)
-
     model_: CrossModalModel
     image_columns_: list[FloatArray]
     text_columns_: list[FloatArray]

@@ -69,7 +69,6 @@ class QueryBankNormalized(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Around a model without labels: the same few answers no longer answer everything."
     is_method: ClassVar[bool] = False
-    added_parameters: ClassVar[tuple[str, ...]] = ("text_strength",)
     space = Space("corrected")
 
     model_: CrossModalModel

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.estimators import clone, current_name
+from diptych.estimators import clone
 from diptych.lazy_exports import import_exports
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space
@@ -114,7 +114,7 @@ def with_parameter(model: CrossModalModel, name: str, value: Any) -> CrossModalM
 
 
 def _set_parameter(model: CrossModalModel, name: str, value: Any, typed: str) -> None:
-    first, _, rest = current_name(model, name).partition("__")
+    first, _, rest = name.partition("__")
     known = model.get_params(deep=False)
     if first not in known:
         raise UnknownNameError(f"parameter of {method_name(type(model))}", first, known)

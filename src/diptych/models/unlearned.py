@@ -9,7 +9,6 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Need, check_count
 from diptych.models.labels import Targets
 from diptych.space import Space
@@ -40,7 +39,6 @@ class Random(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Never for search: it shows the chance level and its spread in a table."
     title: ClassVar[str] = "random"
-    former_names = FORMERLY_SEED
     space = Space("cosine")
 
     def __init__(self, *, n_components: int = 16, random_state: int = 0) -> None:

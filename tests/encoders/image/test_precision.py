@@ -64,8 +64,6 @@ def test_precisions_are_never_taken_for_each_other() -> None:
     others = [clone(plain).set_params(precision=precision) for precision in ("int8", "float16")]
     assert len({each.fingerprint for each in (plain, *others)}) == 3
     assert len({each.network_name for each in (plain, *others)}) == 3
-    # What was saved before there were precisions keeps its name.
-    assert "precision" not in plain.identity
     with pytest.raises(InvalidInputError, match="float32"):
         EfficientNetLite(precision="int4").fit([])
 

@@ -68,39 +68,6 @@ def test_no_more_runs_go_on_at_once_than_there_are_processors(tmp_path: Path, mo
     assert sorted(sizes) == list(range(6))
 
 
-def test_a_new_network_takes_the_place_of_what_was_written_for_it_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Formats and names of before go when a network is written; those of other networks and of other people stay."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cached = tmp_path / "diptych" / "networks"
-
-    def describe(graph: GraphBuilder) -> None:
-        graph.output("same", graph.node("Identity", graph.input("values", np.float32, ("items",))), ("items",))
-
-    def there() -> set[str]:
-        return {path.name for path in cached.glob("*")} - {"digests"}
-
-    def written(name: str, *former: str) -> set[str]:
-        before = there()
-        Network.written_once(name, GraphBuilder, describe, 1, former_names=former)
-        return there() - before
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(onnx_network, "_FORMAT", 1)
-        (first,), (other,) = written("one"), written("other")
-    (renamed,) = written("one of before")
-    (cached / "somebody's").mkdir()
-    assert there() == {first, other, renamed, "somebody's"}
-    (new,) = written("one", "one of before")
-    assert there() == {new, other, "somebody's"}
-    assert written("one", "one of before") == set()
-    assert (
-        Network.written_once("one", GraphBuilder, describe, 1).run("same", {"values": np.ones(2, np.float32)}).sum()
-        == 2
-    )
-
-
 def product(graph: GraphBuilder) -> None:
     weights = graph.weight(np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32))
     graph.output("product", graph.node("MatMul", graph.input("rows", np.float32, ("n", 64)), weights), ("n", 48))

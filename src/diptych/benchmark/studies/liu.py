@@ -13,7 +13,6 @@ from diptych.benchmark.task import BenchmarkTask, Features, Method, find_by_name
 from diptych.data import DatasetSplits, find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.errors import UnknownNameError
-from diptych.estimators import former_parameters
 from diptych.metrics import AP, CMC, Measure, MedianRank, RecallAtK
 from diptych.protocols import Fold, HoldOut, Relevant, RetrievalProtocol, SeenClasses, StandardSplit, UnseenClasses
 
@@ -60,7 +59,7 @@ class RetrievalTask(BenchmarkTask):
 
         The number of folds is not in it, because a fold does not depend on how many there are.
         """
-        model = sorted((name, repr(value)) for name, value in former_parameters(entry.model).items())
+        model = sorted((name, repr(value)) for name, value in entry.model.get_params().items())
         shape = (
             FORMAT,
             self.dataset,

@@ -26,7 +26,7 @@ from diptych.encoders import (
     label_vectors,
     load_word_vectors,
 )
-from diptych.estimators import clone, former_parameters
+from diptych.estimators import clone
 from diptych.metrics import NDCG
 from diptych.models import (
     CCA,
@@ -67,7 +67,7 @@ def click_scorer(model: ClickModel) -> WebScorer:
         fitted: ClickModel = clone(model).fit_clicks(data.log, data.logged(feature))
         return lambda queries, part: fitted.scores(list(queries), data.features[feature][part])
 
-    return WebScorer({"model": type(model).__name__, **former_parameters(model)}, fit)
+    return WebScorer({"model": type(model).__name__, **model.get_params()}, fit)
 
 
 def conse_scorer() -> WebScorer:
@@ -108,7 +108,7 @@ def retriever_scorer() -> WebScorer:
 
         return scores
 
-    parameters = former_parameters(unfitted).items()
+    parameters = unfitted.get_params().items()
     settings = {key: value for key, value in parameters if not isinstance(value, CrossModalModel)}
     return WebScorer(settings, fit)
 
@@ -135,7 +135,7 @@ def clicked_cca_scorer() -> WebScorer:
 
         return scores
 
-    return WebScorer({"model": "CCA of clicks", **former_parameters(model), **former_parameters(words)}, fit)
+    return WebScorer({"model": "CCA of clicks", **model.get_params(), **words.get_params()}, fit)
 
 
 # Pairs with two clicks and more, as the authors' released code takes them; few passes, since the log is small.

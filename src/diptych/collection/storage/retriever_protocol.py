@@ -90,8 +90,3 @@ class HashCodeRetrieverProtocol(RetrieverProtocol, Protocol):
 
     def texts_to_outputs(self, features: FloatArray) -> FloatArray:
         """Return the real outputs of text features."""
-
-
-# Former names, which imports may still use.
-PointSource = RetrieverProtocol
-CodeSource = HashCodeRetrieverProtocol

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -278,8 +278,6 @@ class EfficientNetLite(ConvolutionalEncoder):
     >>> encoder.transform([np.zeros((40, 60, 3), dtype=np.uint8)]).shape
     (1, 1280)
     """
-
-    added_parameters: ClassVar[tuple[str, ...]] = ("pixels", "precision")
 
     def __init__(
         self,

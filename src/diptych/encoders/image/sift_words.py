@@ -16,7 +16,7 @@ from diptych.encoders.encoder import Modality, check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
-from diptych.estimators import FORMERLY_SEED, check_is_fitted
+from diptych.estimators import check_is_fitted
 
 _DESCRIPTOR = 128
 # OpenCV fails on pictures that are too small for a single octave.
@@ -77,7 +77,6 @@ class SiftWords(ImageEncoder):
 
     modality: ClassVar[Modality] = "image"
     learns: ClassVar[bool] = True
-    former_names = FORMERLY_SEED
 
     def __init__(
         self,

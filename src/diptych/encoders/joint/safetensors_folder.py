@@ -135,9 +135,7 @@ class SafetensorsFolder(JointFolder):
         )
 
     def _network(self, tower: str, describe: Callable[[TransformerGraph], None], n_threads: int | None) -> Network:
-        former = f"{self.family} {tower} {self.digest}"
-        # Before, the last layer worked out tokens that nobody asked for.
-        return Network.written_once(f"{former} 2", TransformerGraph, describe, n_threads, former_names=(former,))
+        return Network.written_once(f"{self.family} {tower} {self.digest} 2", TransformerGraph, describe, n_threads)
 
     def files(self) -> Iterable[Path]:
         """Return the configuration, the weights and the files around them."""

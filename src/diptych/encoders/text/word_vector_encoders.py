@@ -19,7 +19,7 @@ from diptych.encoders.text.tfidf import WordEncoder, inverse_document_frequencie
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED, check_is_fitted
+from diptych.estimators import check_is_fitted
 
 _TEXTS_AT_ONCE = 4096
 # The value of Arora et al. for most of their tasks.
@@ -244,7 +244,6 @@ class WordVectorCodebook(WordVectorEncoder):
     """
 
     speed_parameters: ClassVar[tuple[str, ...]] = ("cache",)
-    former_names = FORMERLY_SEED
 
     def __init__(
         self,

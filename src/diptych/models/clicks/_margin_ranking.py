@@ -12,7 +12,6 @@ import scipy
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 from diptych.models.labels import draw_until_right
@@ -147,8 +146,6 @@ _HELD_OUT_TRIPLETS = 20_000
 
 class MarginRankingModel(ClickModel):
     """Ranks pictures by ⟨Wᵀx, t(q)⟩; a subclass says what t(q) is in ``_query_side`` and ``_encode_queries``."""
-
-    former_names = FORMERLY_SEED
 
     margin: float
     epochs: int

@@ -8,7 +8,6 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
 from diptych.models.correlation._kernels import (
     Kernel,
@@ -88,8 +87,6 @@ class KCCA(CrossModalModel):
     when_to_use: ClassVar[str] = (
         "Pairs without labels on histograms or topics, when CCA is too rigid; slower to encode."
     )
-    former_names = FORMERLY_SEED
-
     objective_: FloatArray
 
     def __init__(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_labels
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED, clone
+from diptych.estimators import clone
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
 from diptych.models.base import SIDES, CrossModalModel, Side, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists
@@ -90,7 +90,6 @@ class FusedModel(CrossModalModel):
 
     when_to_use: ClassVar[str] = "Methods or features that err on different queries: their weighted sum errs less."
     is_method: ClassVar[bool] = False
-    former_names = FORMERLY_SEED
     space = Space("dot")
 
     parts_: list[CrossModalModel]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED, BaseEstimator, FormerNames
+from diptych.estimators import BaseEstimator
 from diptych.metrics import NDCG, Measure
 from diptych.models.base import check_choice, check_counts, check_number
 from diptych.models.fusion._ranked_lists import RankedLists
@@ -177,7 +177,7 @@ _EQUAL = 1e-12
 _NDCG = NDCG()
 
 
-class CoordinateAscent(FormerNames, BaseEstimator):
+class CoordinateAscent(BaseEstimator):
     """Learns the weights λ of a linear fusion f = Σ λᵢ fᵢ by maximising a measure of its rankings.
 
     A measure such as average precision has no gradient in the weights, so one weight is changed while the others stand
@@ -233,8 +233,6 @@ class CoordinateAscent(FormerNames, BaseEstimator):
     >>> bool(ascent.weights_[0] > ascent.weights_[1]), bool(ascent.value_ >= ascent.average_value_)
     (True, True)
     """
-
-    former_names = FORMERLY_SEED
 
     weights_: FloatArray
     value_: float

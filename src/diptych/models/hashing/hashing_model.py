@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray
 from diptych.codes import pack_signs
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_count
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project
@@ -27,8 +26,6 @@ class HashingModel(CrossModalModel):
     decided in float64, so that an item alone gets the code it has in a batch, unless float64 cannot tell it either.
     `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
-
-    former_names = FORMERLY_SEED
 
     n_bits: int
 

@@ -88,9 +88,7 @@ def training_identity(
     >>> training_identity({"random_state": 0}, rows) == training_identity({"random_state": 1}, rows)
     False
     """
-    # Called seed in version 0.1, whose trainings may go on.
-    named = {"seed" if name == "random_state" else name: value for name, value in parameters.items()}
-    deciding = {name: repr(named[name]) for name in sorted(named) if name not in may_change}
+    deciding = {name: repr(value) for name, value in sorted(parameters.items()) if name not in may_change}
     deciding |= {name: repr(value) for name, value in (facts or {}).items()}
     digest = hashlib.sha256(json.dumps(deciding).encode())
     for rows in data:

@@ -10,7 +10,6 @@ import scipy
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
@@ -96,8 +95,6 @@ class DeepSM(ResumableModel):
     title: ClassVar[str] = "deep-SM"
     grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
-    former_names = FORMERLY_SEED
-
     classes_: AnyArray
     image_mean_: FloatArray
     text_mean_: FloatArray

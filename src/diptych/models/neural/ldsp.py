@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
@@ -109,8 +108,6 @@ class LDSP(ResumableModel):
     when_to_use: ClassVar[str] = (
         "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
     )
-    former_names = FORMERLY_SEED
-
     image_mean_: FloatArray
     text_mean_: FloatArray
     image_layers_: Layers

@@ -11,7 +11,6 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, fix_signs, relative_offset, singular_noise
@@ -30,7 +29,6 @@ class FeaturePair(NamedTuple):
 class BilinearModel(LinearProjectionModel):
     """Scores centred features by aᵀWb; with W = UΣVᵀ the points are aᵀUΣ^½ and bᵀVΣ^½, compared by inner product."""
 
-    former_names = FORMERLY_SEED
     space = Space("dot")
 
     center: bool

@@ -5,7 +5,6 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, Variants, check_counts, check_number, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
@@ -68,7 +67,6 @@ class CMML(LinearProjectionModel):
     when_to_use: ClassVar[str] = "Pairs without labels, when a distance is wanted rather than an angle."
     grid: ClassVar[Grid] = {"regularization": [0.03, 0.1]}
     variants: ClassVar[Variants] = {"CMML": {"metric": "cosine"}}
-    former_names = FORMERLY_SEED
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -259,7 +258,6 @@ class LogisticConcatenation(CrossModalModel):
     title: ClassVar[str] = "logistic concatenation"
     grid: ClassVar[Grid] = {"C": [1e-3, 10.0]}
     variants: ClassVar[Variants] = {"logistic concatenation": {"ratio": 1}}
-    former_names = FORMERLY_SEED
     # The points are (wᵀa, 1) and (1, vᵀb), whose inner product is the sum of both sides.
     space = Space("dot")
 

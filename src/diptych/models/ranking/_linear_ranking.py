@@ -10,7 +10,6 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
@@ -76,8 +75,6 @@ class LinearRankingModel(LinearProjectionModel):
     """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
     grid: ClassVar[Grid] = {"start": ["random", "cca"], "regularization": [1e-4, 1e-3, 1e-2, 5e-2]}
-    former_names = FORMERLY_SEED
-
     n_components: int
     start: Start
     regularization: float

@@ -7,7 +7,6 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
 from diptych.devices import Card, as_array, card_for
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets, picture_numbers
@@ -70,8 +69,6 @@ class ContrastiveProjection(LinearProjectionModel):
     when_to_use: ClassVar[str] = "Thousands of pairs without labels: CCA's answer, then trained to rank; a minute."
     title: ClassVar[str] = "contrastive projection"
     grid: ClassVar[Grid] = {"temperature": [0.05, 0.2]}
-    former_names = FORMERLY_SEED
-
     losses_: FloatArray
 
     def __init__(

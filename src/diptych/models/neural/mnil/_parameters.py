@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, get_args
 
 from diptych.errors import InvalidInputError
-from diptych.estimators import FORMERLY_SEED
 from diptych.models.base import check_choice, check_count, check_counts, check_number, check_numbers
 from diptych.models.item_model import ItemModel
 from diptych.models.neural._torch import Device
@@ -31,7 +30,6 @@ class MNiLParameters(ItemModel):
         "max_words",
         "normalization",
     )
-    former_names = FORMERLY_SEED
 
     def __init__(
         self,
