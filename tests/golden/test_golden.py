@@ -15,7 +15,7 @@ from tests.golden import commands, files, library
 from tests.golden.comparing import differences
 from tests.golden.questions import questions
 
-SHOWN_LINES = 60
+SHOWN_LINES = 100
 
 
 def fail_on(lines: list[str], name: str) -> None:
