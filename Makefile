@@ -20,7 +20,7 @@ heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
 .PHONY: help strace run test test-all test-methods test-collection test-service test-page test-documents test-joint lint types \
-	quick browser docs-check package docs format bench bench-compare reliability fuzz load \
+	quick browser docs-check package docs format bench campaigns \
 	lock notice audit advisories sbom container pin-base clean
 
 help: ## print the targets
@@ -104,23 +104,17 @@ format: $(READY) ## apply ruff's fixes and format
 	@$(BIN)/ruff format
 
 bench: $(READY) ## measure speed beside peers: FULL=1 all sizes, for docs/performance.md, SCRIPTS="..." some
-	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
+	@$(BIN)/python -m bench.run_speed $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
 		$(BIN)/python scripts/performance_page.py && exit $$measured
 
-bench-compare: $(READY) ## measure anew and fail where a ratio fell since the record: FULL=1 all sizes
-	@mkdir -p $(WORK) && rm -f $(WORK)/speed.json
-	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) --output $(WORK)/speed.json || true
-	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed$(if $(FULL),-full).json $(WORK)/speed.json
-
-fuzz: $(READY) ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
-	@for trial in fuzz hostile_pictures hostile_requests; do \
-		$(BIN)/python reliability/$$trial.py --minutes $(or $(MINUTES),30) || failed=1; done; \
-		$(BIN)/python reliability/crowd_of_uploads.py || failed=1; $(BIN)/python reliability/page.py; exit $${failed:-0}
-
-# MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
-load: $(READY) ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
-	@$(BIN)/python benchmarks/mixed_load.py --minutes $(or $(MINUTES),10) --to $(WORK)/load || failed=1; \
-		$(BIN)/python reliability/page.py; exit $${failed:-0}
+# Each adds to the record of trials, bench/results/reliability.jsonl. TMPDIR=/dev/shm is quicker. Without TRIALS, each
+# campaign has as many as it is made for; MINUTES are those of each kind of input, and of the load.
+campaigns: $(READY) ## kills, power cuts, full disk, damage, fuzzing, load: TRIALS=n MINUTES=30
+	@for campaign in $(foreach name,kill_trials killed_learning power_cuts full_disk byte_flips,'$(name) $(TRIALS:%=--trials %)') \
+			$(foreach name,fuzz hostile_pictures hostile_requests,'$(name) --minutes $(or $(MINUTES),30)') \
+			crowd_of_uploads 'mixed_load --minutes $(or $(MINUTES),10) --to $(WORK)/load'; do \
+		printf '\n== %s ==\n' "$$campaign"; $(BIN)/python -m bench.$$campaign || failed=1; done; \
+		$(BIN)/python -m bench.reliability_page; exit $${failed:-0}
 
 lock: $(READY) ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
 	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt
@@ -158,14 +152,6 @@ pin-base: ## write the present digest of the base image into deploy/Containerfil
 		mkdir -p $(WORK) && skopeo inspect --raw "docker://$$base" > $(WORK)/base.json && test -s $(WORK)/base.json \
 		&& sed -i "s|^ARG BASE_IMAGE=.*|ARG BASE_IMAGE=$$base@sha256:$$(sha256sum < $(WORK)/base.json | cut -d ' ' -f 1)|" deploy/Containerfile \
 		&& grep '^ARG BASE_IMAGE=' deploy/Containerfile
-
-# Each adds to the record of trials, reliability/results.jsonl, from which the page is made. TMPDIR=/dev/shm is quicker.
-reliability: $(READY) ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
-	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/killed_learning.py --trials 60' \
-			'reliability/power_cuts.py --trials 200' \
-			'reliability/full_disk.py --trials 50' 'reliability/byte_flips.py --trials 500'; do \
-		printf '\n== %s ==\n' "$$trial"; $(BIN)/python $$trial || failed=1; done; \
-		$(BIN)/python reliability/page.py; exit $${failed:-0}
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) $(WORK) dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

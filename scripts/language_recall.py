@@ -3,7 +3,7 @@
     python scripts/language_recall.py --languages de fr cs
 
 The sentences are those of Multi30k's test photos. With ``--queries``, the short ones of
-benchmarks/language_queries.tsv are asked of Flickr8k's test photos, too, in all their languages; that encodes 1,000
+bench/language_queries.tsv are asked of Flickr8k's test photos, too, in all their languages; that encodes 1,000
 photos. Both data sets lie in DIPTYCH_DATA.
 """
 

@@ -183,7 +183,7 @@ finds (`query_forms`; the forms were chosen on the development photos).
 **Many languages** (`default`). The human Chinese translations of Flickr8k's test captions find their photos with R@1
 {languages.chinese.text_1:.3f} and R@10 {languages.chinese.text_10:.3f}. Sentences of Multi30k's test photos find an
 English caption of the same photo, among 1,000 photos, with R@10 {_by_language(languages.sentences)}. 25 short queries
-(`benchmarks/language_queries.tsv`), written in English and translated, find the ten photos of Flickr8k's test part
+(`bench/language_queries.tsv`), written in English and translated, find the ten photos of Flickr8k's test part
 whose English captions lie nearest; the share found among the first ten answers, relative to English:
 {_shares(languages.queries)}.
 Czech is no language of the networks, and as good as its glossary, which was written for the frequent words of English
@@ -198,7 +198,7 @@ their own, learned from single words and the photos whose captions hold them, wi
 search answers "no good match" when its best answer is less probable than the
 cut-off, which 95 % of the development photos' captions and of the single words in them pass. It is lower in a small
 collection, where the best answers to a word score less; the table has that for 1,000 photos. On Pascal's photos, with
-200 queries for what they do not show or for nothing at all (`benchmarks/absent_queries.txt`); the last column is for a
+200 queries for what they do not show or for nothing at all (`bench/absent_queries.txt`); the last column is for a
 cut-off that 95 % of the captions and class names would pass:
 
 {_refusals(asked)}

@@ -4,7 +4,7 @@
 
 ``make bench FULL=1`` runs the scripts and then this. A curve is a work that was measured at several sizes; its exponent
 is the slope of a line through the logarithms of cost and size, fitted to at least four sizes, with its 95 % confidence
-interval. Why a ratio is below 1, or an exponent above 1.1, is said in ``benchmarks/speed_reasons.tsv``.
+interval. Why a ratio is below 1, or an exponent above 1.1, is said in ``bench/speed_reasons.tsv``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from scipy import stats
 from diptych.models import find_model
 
 ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "benchmarks" / "results" / "speed-full.json"
-REASONS = ROOT / "benchmarks" / "speed_reasons.tsv"
+RECORD = ROOT / "bench" / "results" / "speed-full.json"
+REASONS = ROOT / "bench" / "speed_reasons.tsv"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGES = ROOT / "docs" / "images"
 LEAST_SIZES, COLUMNS = 4, 3
@@ -142,12 +142,11 @@ def introduction(record: dict[str, Any]) -> str:
     hours = sum(run["seconds"] for run in record["scripts"].values()) / 3600
     return f"""# Performance
 
-<!-- Made by scripts/performance_page.py from benchmarks/results/speed-full.json. -->
+<!-- Made by scripts/performance_page.py from bench/results/speed-full.json. -->
 
 How fast Diptych is beside other libraries for the same result (peers), and beside what cannot be avoided or must not be
 exceeded (limits). `make bench FULL=1` measures all of it, here in {hours:.1f} hours, and makes this page. `make bench`
-measures smaller sizes in a quarter of an hour; `make bench-compare` does so, too, and fails where a ratio fell since
-the record by more than 15 % beyond the spread of both runs.
+measures smaller sizes in a quarter of an hour.
 
 A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
 and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between

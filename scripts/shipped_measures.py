@@ -17,7 +17,7 @@ from diptych.retriever import Retriever
 from diptych.retriever.calibration import pictures_with, shared_quantile, short_queries
 from diptych.space import SearchDirection, Space
 
-QUERIES = Path(__file__).parents[1] / "benchmarks"
+QUERIES = Path(__file__).parents[1] / "bench"
 SPOKEN = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv monitor"}
 # The words by which captions name Pascal's classes, where the class has another name.
 CAPTION_WORDS = {

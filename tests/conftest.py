@@ -29,9 +29,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Tests share some programs with the benchmarks and the trials.
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("benchmarks", "reliability")]
-
 # A commit passes or fails, whatever the machine's load and luck; `--hypothesis-profile explore` looks further.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=2000)

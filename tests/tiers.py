@@ -32,7 +32,7 @@ SHARD_FOLDERS = {
             "retriever",
         }
     ),
-    "collection": frozenset({"collection"}),
+    "collection": frozenset({"campaigns", "collection"}),
     "service": frozenset({"cli", "service"}),
     "page": frozenset({"browser"}),
     "documents": frozenset({"docs", "golden", "packaging"}),
@@ -43,7 +43,7 @@ END_TO_END = frozenset(
     {
         "browser/test_search.py::test_typing_brings_pictures_with_probabilities",
         "cli/test_index_command.py::test_a_folder_becomes_searchable_with_one_command",
-        "collection/test_processes.py::test_nothing_acknowledged_is_lost_to_kills",
+        "campaigns/test_campaigns.py::test_nothing_acknowledged_is_lost_to_kills",
         "service/test_serve_command.py::test_a_service_prints_its_address_and_ends_cleanly",
     }
 )
@@ -53,6 +53,7 @@ FULL_FOLDERS = frozenset(
     {
         "benchmark",
         "browser",
+        "campaigns",
         "collection/learning",
         "docs",
         "encoders/joint/originals",

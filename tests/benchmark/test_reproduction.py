@@ -16,7 +16,7 @@ from diptych.benchmark.reproduction import Answer, Ours, StoredResults, answer_r
 from diptych.cli.app import app
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "bench" / "results"
 
 
 @pytest.fixture(scope="module")

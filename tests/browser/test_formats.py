@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import expect
 
-from picture_samples import picture, write_picture, write_video
 from tests.browser.conftest import TOKEN
+from tests.doubles.picture_samples import picture, write_picture, write_video
 
 
 def test_videos_open_at_their_moment_and_photos_as_pictures(visit: Callable, own_site: Any, tmp_path: Path) -> None:

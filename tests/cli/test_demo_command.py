@@ -15,8 +15,8 @@ from diptych.collection import Collection
 from diptych.data import cache_folder
 from diptych.data.datasets.scenes import Scene, make_scene
 from diptych.retriever import Retriever, precision
-from scenes import RECALL_BAR, descriptions, is_right, read_queries
 from tests.cli.command_line import Run
+from tests.doubles.scene_queries import RECALL_BAR, descriptions, is_right, read_queries
 
 N_SCENES = 256
 

@@ -13,8 +13,8 @@ import pytest
 
 from diptych.collection import Collection, Query
 from diptych.data import picture_files
-from picture_samples import CODECS, KINDS, PILLOW_KINDS, picture, write_picture, write_video
 from tests.cli.command_line import Run, World
+from tests.doubles.picture_samples import CODECS, KINDS, PILLOW_KINDS, picture, write_picture, write_video
 
 EXTRA_KINDS = ("heic", "dng", "svg", *CODECS)
 SCENES = (KINDS.index("mp4"), 40, 41)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from painted_words import plain_sign
 from tests.cli.command_line import Run, World
+from tests.doubles.signs import plain_sign
 
 pytest.importorskip("rapidocr")
 

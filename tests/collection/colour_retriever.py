@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.encoders import read_picture
 from diptych.encoders.encoder import EncodedBatch
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "grey": (128, 128, 128)}
 _SHADES = np.array(list(COLOURS.values()), dtype=np.int64)

@@ -1,36 +1,14 @@
-"""A retriever that costs nothing, shared with the kill trials, and an empty collection that uses it."""
+"""An empty collection with a retriever that costs nothing."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from diptych.collection import Collection
-
-
-def load_script(folder: str, name: str) -> ModuleType:
-    """Import a script by its name, as it is run: with the modules beside it."""
-    place = Path(__file__).parents[2] / folder
-    spec = importlib.util.spec_from_file_location(name, place / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(place))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(place))
-    return module
-
-
-_MODULE = load_script("benchmarks", "kill_trials")
-for _name in ("byte_flips", "power_cuts", "full_disk"):
-    load_script("reliability", _name)
+from tests.doubles import ToyRetriever
 
 
 @pytest.fixture
@@ -45,6 +23,5 @@ def photos(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def collection(photos: Path) -> Iterator[Collection]:
-    toy = _MODULE.ToyRetriever
-    with Collection.create(photos / ".diptych", toy(), load_retriever=toy.load) as made:
+    with Collection.create(photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load) as made:
         yield made

@@ -16,7 +16,7 @@ from diptych.collection.changes.adding import PendingRecord, _batches
 from diptych.data.caption_files import CaptionedPicture
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever, wrong_points
+from tests.doubles import ToyRetriever, wrong_points
 
 
 def test_a_folder_is_added_once(collection: Collection, photos: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from diptych.collection import Collection, Query, Record
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 NAMES = [f"{letter}.png" for letter in "abcdef"]
 CONTENTS = [f"content {number}" for number in range(4)]

@@ -25,16 +25,9 @@ from diptych.collection import (
 from diptych.collection.changes import backup
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.log import ClickLog, click_log_path
-from kill_trials import ToyRetriever, item_state, wrong_points
-from kill_trials import __file__ as kill_trials_file
+from tests.doubles import ToyRetriever, item_state, wrong_points
 
-WRITE = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from kill_trials import child
-child(sys.argv[2], Path(sys.argv[2]).parent, 5)
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def open_toy(folder: Path) -> Collection:
@@ -48,9 +41,9 @@ def states_of(collection: Collection) -> dict[str, list[list[str]]]:
 @contextmanager
 def writing(folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Let another process add, change and remove items and retrievers and repair, as fast as it can."""
-    command = [sys.executable, "-c", WRITE, str(Path(kill_trials_file).parent), str(folder)]
+    command = [sys.executable, "-m", "tests.doubles.random_writer", str(folder), "5"]
     with log.open("w") as stream:
-        writer = subprocess.Popen(command, stdout=stream)
+        writer = subprocess.Popen(command, stdout=stream, cwd=ROOT)
     try:
         wait_for_changes(log, writer, 2)
         yield writer

@@ -24,7 +24,7 @@ from diptych.errors import InvalidInputError
 from diptych.models import CCA, CVH, Preprocessed
 from diptych.retriever import Retriever
 from diptych.space import Space
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 N = 100
 N_BITS = 12

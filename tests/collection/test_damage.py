@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 from collections import Counter
 from contextlib import closing
 from dataclasses import asdict
@@ -13,14 +12,12 @@ from typing import Any
 
 import pytest
 
-import byte_flips
-import full_disk
-import power_cuts
 from diptych.collection import Collection, CollectionError, Record, backup_collection
 from diptych.collection.storage import ledger
 from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
+from tests.doubles.damaged_collection import answers, damage_trial, make_collection
 
 
 def open_again(collection: Collection) -> Collection:
@@ -48,8 +45,8 @@ def found_in(collection: Collection) -> str:
 def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     """Points, features, thumbnails, indexes and search files are made again; what is asked meanwhile is refused."""
     (tmp_path / "whole").mkdir()
-    whole = byte_flips.make_collection(tmp_path / "whole")
-    expected, counts = byte_flips.answers(whole), Counter[str]()
+    whole = make_collection(tmp_path / "whole")
+    expected, counts = answers(whole), Counter[str]()
     store = whole / "store"
     damaged = [
         next((store / "points_text_toy-cosine-0.lance" / "data").iterdir()),
@@ -63,7 +60,7 @@ def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
         flip(tmp_path / "damaged" / path.relative_to(tmp_path / "whole"), path.stat().st_size // 2)
     with Collection.open(tmp_path / "damaged" / ".diptych", load_retriever=ToyRetriever.load) as collection:
         assert set(collection.verify().damaged) == {str(path.relative_to(whole)) for path in damaged}
-    assert byte_flips.trial(tmp_path / "damaged" / ".diptych", expected, counts) == []
+    assert damage_trial(tmp_path / "damaged" / ".diptych", expected, counts) == []
     assert counts["recovered"] == 1
 
 
@@ -207,22 +204,6 @@ def test_a_wrong_hint_of_the_engine_is_replaced_whole(collection: Collection) ->
         # Written in its place, it would be empty for a moment in which a process may be killed.
         assert former.read() == b"{"
     assert collection.verify().is_whole
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
-def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
-    counts, wrong = power_cuts.run_trials(2, seed=3, longest=1.5)
-    assert wrong == []
-    assert counts["recovered"] == 2
-
-
-def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
-    try:
-        counts, wrong = full_disk.run_trials(1, seed=1)
-    except (PermissionError, FileNotFoundError, subprocess.SubprocessError) as problem:
-        pytest.skip(f"no disk can be mounted here: {problem}")
-    assert wrong == []
-    assert counts["recovered"] == 1
 
 
 def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection: Collection) -> None:

@@ -22,7 +22,7 @@ from diptych.collection.changes.file_facts import FileRequest, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, ProcessWorkers, ReadFile, read_files
 from diptych.encoders import EfficientNetLite
 from diptych.encoders.image.reading_once import Square, held_square
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 SQUARES = Square(160), Square(64, "centre")
 

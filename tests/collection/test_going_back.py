@@ -10,7 +10,7 @@ import pytest
 
 from diptych.collection import Collection, CollectionError, Record, go_back
 from diptych.collection.storage.ledger import version_of
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 def newest_manifest(folder: Path, table: str) -> Path:

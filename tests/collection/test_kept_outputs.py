@@ -18,7 +18,7 @@ from diptych.collection.search.gallery import Gallery
 from diptych.collection.search.snapshot import Target
 from diptych.collection.storage.store import Store, _chosen, features_table
 from diptych.errors import NoRoomError
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 N = 60
 ROUNDING = 1e-5

@@ -15,7 +15,7 @@ from diptych.collection import Collection, Record
 from diptych.collection.browse.segment import FileSegment, SegmentWriter
 from diptych.collection.storage.store import Store
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever, wrong_points
+from tests.doubles import ToyRetriever, wrong_points
 
 _TOY = ToyRetriever()
 _RECORDS = [

@@ -18,7 +18,7 @@ from diptych.collection.browse.segment import MemorySegment
 from diptych.collection.changes.maintenance import near_groups
 from diptych.collection.storage.store import Store, points_table
 from diptych.errors import InvalidInputError, UnknownNameError
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 @pytest.fixture

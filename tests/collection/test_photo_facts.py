@@ -19,7 +19,7 @@ from PIL.TiffImagePlugin import IFDRational
 from diptych.collection import Collection, Filter, Record
 from diptych.collection.browse.facets import Box, count_cells
 from diptych.errors import InvalidInputError, UnknownNameError
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 CAMERAS = (("Google", "Pixel 6"), ("Canon", "Canon EOS 5D"), ("Apple", "iPhone 12"), ("Google", "Pixel 6 Pro"))
 # Both sides of the date line, both poles, and neighbours at several distances.

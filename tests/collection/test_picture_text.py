@@ -19,8 +19,8 @@ from diptych.collection import (
 )
 from diptych.collection.changes.content_reading import TextReading
 from diptych.errors import CollectionBusyError, InvalidInputError
-from kill_trials import ToyRetriever
-from painted_words import plain_sign
+from tests.doubles import ToyRetriever
+from tests.doubles.signs import plain_sign
 
 pytest.importorskip("rapidocr")
 

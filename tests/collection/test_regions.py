@@ -152,7 +152,6 @@ def test_regions_that_a_killed_process_left_are_searched_after_the_next_run(coll
 def test_two_processes_do_not_store_the_same_twice(collection: Collection) -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "import tests.collection.conftest\n"
         "from diptych.collection import Collection\n"
         "from tests.collection.colour_retriever import ColourRetriever\n"
         "Collection.open(sys.argv[1], load_retriever=ColourRetriever.load, write_wait=60).add_regions()\n"

@@ -11,7 +11,7 @@ import pytest
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.encoders.encoder import EncodedBatch
-from kill_trials import ToyRetriever, wrong_points
+from tests.doubles import ToyRetriever, wrong_points
 
 # More than are encoded at once, and than are kept in memory.
 N_TEXTS = 2100

@@ -8,7 +8,7 @@ import pytest
 
 from diptych.collection import Collection, CollectionError, Query, Record
 from diptych.errors import InvalidInputError
-from kill_trials import WIDTH, ToyRetriever
+from tests.doubles import WIDTH, ToyRetriever
 
 WORDS = [f"text {number}" for number in range(40)]
 

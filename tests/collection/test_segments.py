@@ -27,7 +27,7 @@ from diptych.collection.browse.segment import (
 from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.storage.rows import item_of_row, item_rows, sound_columns, sound_fields
 from diptych.collection.storage.store import points_table
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 WORDS = st.text("abé ", min_size=1, max_size=6).filter(str.strip)
 ITEMS = st.builds(

@@ -17,7 +17,7 @@ import pytest
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 class Negative(ToyRetriever):

@@ -9,7 +9,7 @@ import pytest
 
 from diptych.collection import Collection, Record
 from diptych.collection.search.sought_words import SoughtWords, other_number
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from diptych.collection import Collection
 from diptych.collection.browse import thumbnail_cache
 from diptych.collection.browse.thumbnail_cache import Thumbnails
 from diptych.collection.storage.store import Store
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 def test_thumbnails_are_found_wherever_their_rows_move(tmp_path: Path) -> None:

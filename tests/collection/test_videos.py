@@ -15,7 +15,7 @@ from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA
 from diptych.retriever import Retriever
-from picture_samples import picture, write_video
+from tests.doubles.picture_samples import picture, write_video
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from diptych.collection import AddProgress, AddReport, Collection, FolderWatcher, Record
 from diptych.collection.changes.watching import SettlingPaths
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:

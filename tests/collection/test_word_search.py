@@ -11,7 +11,7 @@ import pytest
 
 from diptych.collection import Collection, Record
 from diptych.collection.storage import word_index
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 CAPTIONS = [
     "un café sous la pluie",

@@ -16,7 +16,7 @@ from diptych.retriever.model_selection import JoinedModel
 
 # Encoders that learn nothing, and that pairs of features do not use.
 UNUSED = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": SceneWords(), "cache": False}
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "absent_queries.txt"
+BENCHMARK = Path(__file__).parents[2] / "bench" / "absent_queries.txt"
 
 
 def described(n: int, seed: int, drift: float = 0.0) -> Pairs:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from diptych.encoders import read_picture
 from diptych.service.jobs.work import run
-from picture_samples import picture, write_picture, write_video
+from tests.doubles.picture_samples import picture, write_picture, write_video
 
 ITEMS = "/v1/collections/scenes/items"
 SCRIPT = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'

@@ -1,13 +1,10 @@
-"""The loop of benchmarks/click_loop.py, small: clicks of simulated visitors teach a retriever that knows nothing."""
+"""The loop of bench/click_loop.py, small: clicks of simulated visitors teach a retriever that knows nothing."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,50 +30,47 @@ from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError
 from diptych.models import CCA
 from diptych.space import Space
+from tests.doubles.visitors import (
+    CLICK_MODELS,
+    Truth,
+    Visitors,
+    Wish,
+    scenes_collection,
+    scenes_world,
+    shuffled,
+)
 
 N_SCENES, SEARCHES = 250, 12_000
 
 
 @pytest.fixture(scope="module")
-def loop() -> ModuleType:
-    script = Path(__file__).parents[3] / "benchmarks" / "click_loop.py"
-    spec = importlib.util.spec_from_file_location("click_loop", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["click_loop"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def collection(loop: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     """Scenes with a retriever that has seen forty captions."""
     pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
     encoders = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(min_documents=1)}
     weak = Retriever(model=CCA(n_components=6), name="weak", cache=False, **encoders).fit(pairs, baseline=None)
     folder = tmp_path_factory.mktemp("loop")
-    with loop.scenes_collection(folder, N_SCENES, weak, size=32) as made:
+    with scenes_collection(folder, N_SCENES, weak, size=32) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def world(loop: ModuleType, collection: Collection) -> Any:
+def world(collection: Collection) -> Any:
     """What they ask for are places, with things of some kind or colour: histograms of colours tell places apart."""
-    places = [loop.Wish(place=place) for place in BACKGROUNDS]
-    kinds = [loop.Wish(kind=kind, place=place) for kind in CLASS_NAMES for place in BACKGROUNDS]
-    colours = [loop.Wish(colour=colour, place=place) for colour in COLOURS for place in BACKGROUNDS]
-    return loop.scenes_world(collection, [*places, *kinds, *colours]).dealt(0)
+    places = [Wish(place=place) for place in BACKGROUNDS]
+    kinds = [Wish(kind=kind, place=place) for kind in CLASS_NAMES for place in BACKGROUNDS]
+    colours = [Wish(colour=colour, place=place) for colour in COLOURS for place in BACKGROUNDS]
+    return scenes_world(collection, [*places, *kinds, *colours]).dealt(0)
 
 
 @pytest.fixture(scope="module")
-def truth(loop: ModuleType, collection: Collection, world: Any) -> Any:
-    return loop.Truth(collection, world)
+def truth(collection: Collection, world: Any) -> Any:
+    return Truth(collection, world)
 
 
 @pytest.fixture(scope="module")
-def seen(loop: ModuleType, collection: Collection, world: Any, truth: Any) -> SearchLog:
-    return loop.Visitors(world, 0, eta=1.0).log(truth.scores(collection.retriever), SEARCHES)
+def seen(collection: Collection, world: Any, truth: Any) -> SearchLog:
+    return Visitors(world, 0, eta=1.0).log(truth.scores(collection.retriever), SEARCHES)
 
 
 @pytest.fixture(scope="module")
@@ -101,37 +95,23 @@ def test_what_is_learned_is_truly_better_for_what_people_ask(
 
 
 def test_the_truth_reads_queries_as_a_search_does(
-    loop: ModuleType, collection: Collection, world: Any, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def last_word(_: Retriever, texts: list[str]) -> Any:
         return collection.retriever.text_features([text.split()[-1] for text in texts])
 
     monkeypatch.setattr(Retriever, "query_features", last_word)
-    scores = loop.Truth(collection, world).scores(collection.retriever)
+    scores = Truth(collection, world).scores(collection.retriever)
     for query in (world.queries[0], world.queries[-1]):
         found = [answer.item.id for answer in collection.search(query, k=5)]
         best = np.argsort(-scores[world.queries.index(query)], kind="stable")[:5]
         assert sorted(found) == sorted(world.items[row] for row in best)
 
 
-def test_the_script_asks_one_kind_of_clicks_with_a_saved_retriever(
-    loop: ModuleType, collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    collection.retriever.save(tmp_path / "weak")
-    small = ["--scenes", "60", "--searches", "400", "--seeds", "2", "--stays"]
-    loop.main([*small, "--retriever", str(tmp_path / "weak"), "--clicks", "cascade"])
-    printed = capsys.readouterr().out
-    assert [line[:11] for line in printed.splitlines() if line.startswith("| cascade")] == ["| cascade |"] * 2
-    assert "cascade: " in printed
-    assert "spam" not in printed
-
-
 @pytest.mark.parametrize("name", ["cascade", "trust in the top"])
-def test_clicks_of_other_kinds_teach_as_well(
-    loop: ModuleType, collection: Collection, world: Any, truth: Any, name: str
-) -> None:
+def test_clicks_of_other_kinds_teach_as_well(collection: Collection, world: Any, truth: Any, name: str) -> None:
     other = world.dealt(7)
-    log = loop.Visitors(other, 7, **loop.MODELS[name]).log(truth.scores(collection.retriever), SEARCHES)
+    log = Visitors(other, 7, **CLICK_MODELS[name]).log(truth.scores(collection.retriever), SEARCHES)
     found = Learning(collection).compare(log)
     assert found.is_better, found.record
     old, new = (truth.values(each, other) for each in (collection.retriever, found.retriever))
@@ -140,29 +120,29 @@ def test_clicks_of_other_kinds_teach_as_well(
 
 
 def test_clicks_without_meaning_promote_nothing(
-    loop: ModuleType, collection: Collection, seen: SearchLog, world: Any, truth: Any
+    collection: Collection, seen: SearchLog, world: Any, truth: Any
 ) -> None:
     seed = 0
     scores = truth.scores(collection.retriever)
-    dealt = loop.shuffled(seen, seed)
+    dealt = shuffled(seen, seed)
     assert dealt.n_clicks == seen.n_clicks
     assert not Learning(collection).compare(dealt).is_better
-    whims = loop.Visitors(world.at_a_whim(seed), seed, eta=1.0).log(scores, SEARCHES)
+    whims = Visitors(world.at_a_whim(seed), seed, eta=1.0).log(scores, SEARCHES)
     refused = Learning(collection).compare(whims)
     assert not refused.is_better
     # They do come back for the same items, which alone is no reason.
     assert refused.record.gate["repeated"]["p_value"] < 0.001
     assert "nothing in common" in refused.record.reason
     nothing = replace(world, wanted=np.zeros_like(world.wanted))
-    obsessed = loop.Visitors(nothing, seed, eta=1.0, spam=0.2)
+    obsessed = Visitors(nothing, seed, eta=1.0, spam=0.2)
     obsessed.kind = world.wanted[seed]
     assert not Learning(collection).compare(obsessed.log(scores, SEARCHES)).is_better
 
 
 def test_one_visitor_with_many_searches_has_one_voice(
-    loop: ModuleType, collection: Collection, world: Any, truth: Any, report: LearningReport
+    collection: Collection, world: Any, truth: Any, report: LearningReport
 ) -> None:
-    spammed = loop.Visitors(world, 0, eta=1.0, spam=0.2)
+    spammed = Visitors(world, 0, eta=1.0, spam=0.2)
     found = Learning(collection).compare(spammed.log(truth.scores(collection.retriever), SEARCHES))
     assert found.is_better
     before, without, with_spam = (
@@ -203,7 +183,7 @@ def test_counts_become_searches_with_the_same_counts() -> None:
 
 
 def test_a_fusion_is_saved_searched_and_taken_back(
-    loop: ModuleType, collection: Collection, seen: SearchLog, world: Any, tmp_path: Path
+    collection: Collection, seen: SearchLog, world: Any, tmp_path: Path
 ) -> None:
     before = collection.retriever
     assert learning_history(collection) == []
@@ -228,7 +208,7 @@ def test_a_fusion_is_saved_searched_and_taken_back(
     # It must beat the one in force, on searches that neither has seen: there are none.
     refused = Learning(collection).compare(seen).record
     assert "0 queries were asked again by others since the present search model was learned" in refused.reason
-    more = loop.Visitors(world, 1, eta=1.0).log(loop.Truth(collection, world).scores(done.retriever), SEARCHES)
+    more = Visitors(world, 1, eta=1.0).log(Truth(collection, world).scores(done.retriever), SEARCHES)
     later = Learning(collection).compare(replace(more, times=more.times + len(seen))).record
     assert later.compared_with == "learned from clicks"
     assert later.p_value is not None
@@ -237,15 +217,15 @@ def test_a_fusion_is_saved_searched_and_taken_back(
     assert [record.action for record in learning_history(collection)] == ["promoted", "rolled back"]
 
 
-def test_what_is_tried_again_gets_less_of_the_budget(loop: ModuleType, collection: Collection, seen: SearchLog) -> None:
+def test_what_is_tried_again_gets_less_of_the_budget(collection: Collection, seen: SearchLog) -> None:
     shares = []
     for seed in range(3):
-        record = Learning(collection).run(loop.shuffled(seen.select(np.arange(len(seen)) < 2400 + seed), seed)).record
+        record = Learning(collection).run(shuffled(seen.select(np.arange(len(seen)) < 2400 + seed), seed)).record
         shares.append(record.alpha)
         assert record.action == "kept"
     np.testing.assert_allclose(shares, [spent_alpha(0.01, 0), spent_alpha(0.01, 1), spent_alpha(0.01, 2)])
     # The same log is no new comparison.
-    again = Learning(collection).compare(loop.shuffled(seen.select(np.arange(len(seen)) < 2402), 2)).record
+    again = Learning(collection).compare(shuffled(seen.select(np.arange(len(seen)) < 2402), 2)).record
     assert again.alpha == pytest.approx(shares[-1])
     assert sum(spent_alpha(0.01, tried) for tried in range(100_000)) < 0.01
     few = seen.select(np.arange(len(seen)) < 2403)

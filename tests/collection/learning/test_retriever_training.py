@@ -7,7 +7,7 @@ from diptych.collection.changes.retriever_history import RetrieverHistory, utc_n
 from diptych.collection.learning import LearningRecord, learning_history, rollback
 from diptych.collection.learning.retriever_training import base_name, promote, remember
 from diptych.collection.search.live_state import LiveState
-from kill_trials import ToyRetriever
+from tests.doubles import ToyRetriever
 
 
 class Killed(BaseException):

@@ -18,7 +18,7 @@ from diptych.encoders import read_picture
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, open_image
 from diptych.encoders.image.videos import find_moments
 from diptych.errors import InvalidInputError
-from picture_samples import dng_file, picture, write_picture, write_video
+from tests.doubles.picture_samples import dng_file, picture, write_picture, write_video
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}">{inside}</svg>'
 

@@ -20,7 +20,7 @@ def reader() -> PictureTextReader:
 
 
 def test_nearly_all_words_of_painted_pictures_are_read(reader: PictureTextReader) -> None:
-    """In two hundred pictures, benchmarks/picture_text.py finds what this looks for in a few."""
+    """In two hundred pictures, bench/picture_text.py finds what this looks for in a few."""
     n_words = n_found = 0
     for seed in (0, 4, 8):
         found = set(folded_words(reader.read(painted.paint(seed)).text))

@@ -16,7 +16,7 @@ from diptych.encoders.text.languages import language_note
 from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD
 from diptych.retriever import Retriever
 
-QUERIES = Path(__file__).parents[3] / "benchmarks" / "language_queries.tsv"
+QUERIES = Path(__file__).parents[3] / "bench" / "language_queries.tsv"
 SHORT = Path(__file__).with_name("short_queries.tsv")
 SENTENCES = {
     "Dva hnědí psi si hrají ve sněhu.": "two brown dogs playing in the snow",

@@ -19,7 +19,7 @@ SHORT = {
         for line in Path(__file__).with_name("short_queries.tsv").read_text(encoding="utf-8").splitlines()
     )
 }
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "language_queries.tsv"
+BENCHMARK = Path(__file__).parents[3] / "bench" / "language_queries.tsv"
 
 
 def test_there_are_short_queries_of_every_language() -> None:

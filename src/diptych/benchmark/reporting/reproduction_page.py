@@ -20,7 +20,7 @@ it, or the reason why there is none. The page is made of the printed values, whi
 results, those of `diptych bench run` and what studies wrote with `--output`, packed by `diptych bench pack`:
 
 ```text
-diptych bench reproduction benchmarks/results --output docs/reproduction.md
+diptych bench reproduction bench/results --output docs/reproduction.md
 ```
 
 How each number came about, and why it differs where it does, is on the pages of the studies: [Benchmark](benchmark.md),
@@ -45,7 +45,7 @@ _CONDITIONS = {
     },
     "002": {
         "Table 1": "Ours: COCO's val2014, 15,819 photos to learn from and 987 to ask. Figure 3, precision by scope, is "
-        "in `precision` of every result in `benchmarks/results/studies/neural-coco-pairs.json.gz`; "
+        "in `precision` of every result in `bench/results/studies/neural-coco-pairs.json.gz`; "
         "`diptych bench neural --data coco-pairs --plots FOLDER` draws it and figure 5, the maps of points.",
         "Table 2": "Ours: Flickr8k, 6,000 photos to learn from and 1,000 to ask, because Flickr30K's photos are not to "
         "be had; features of EfficientNet-Lite2 and MiniLM, of which MNiL takes the first and reads words. PL-ranking "

@@ -250,7 +250,7 @@ _PIXELS: dict[str, Any] = {
     "weight_decay": 1e-2,
 }
 
-# Chosen on the development photos of Flickr8k, as benchmarks/mnil_features.py does.
+# Chosen on the development photos of Flickr8k, as bench/mnil_features.py does.
 _FEATURES: dict[str, Any] = {
     "image_tower": "features",
     "image_hidden": 2048,

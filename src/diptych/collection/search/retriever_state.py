@@ -45,7 +45,7 @@ _MOST_RECENT = 4000
 _log = logging.getLogger("diptych.collection")
 
 # A region belongs to its picture, and thirteen chances find something like anything: so much of its score is that of
-# the whole picture, and so much of the sum counts. Chosen by what benchmarks/picture_regions.py measures.
+# the whole picture, and so much of the sum counts. Chosen by what bench/picture_regions.py measures.
 WHOLE_SHARE, KEPT_SCORE = 0.3, 0.9
 
 

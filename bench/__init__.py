@@ -1,0 +1,1 @@
+"""Campaigns: speed beside peers, quality of results, and reliability. Run one with ``python -m bench.NAME``."""

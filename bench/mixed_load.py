@@ -1,0 +1,154 @@
+"""A crowd on the service: searches, clicks, writes and uploads at once, and what becomes of latency and memory.
+
+    python -m bench.mixed_load [--minutes M] [--clients N] [--items N] [--workers N] [--to FOLDER]
+
+``make campaigns`` runs it. ``diptych serve`` runs as a process of its own with a collection of ``--items`` items of the
+default retriever's space, the clients in another. A tenth of what they do are writes: each adds texts, changes and
+removes them, so that the collection stays as large as it is; some search with pictures that they send, and every search
+is followed by a click. Latencies and memory over time are drawn into ``FOLDER/load.png``, by default ``build/load``.
+Bars: no write is refused or fails; nothing that was acknowledged is lost, and nothing that was removed is there; the
+99th percentile of searches is at most 3 times their median; and, for runs of ten minutes and more, a line fitted to the
+memory over the last two thirds rises by at most 1 % an hour. The command exits with 1 when a bar is missed. Runs that
+are long enough for all bars are added to the record of ``bench/campaign.py``, with the load of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.campaign import RECORD, add_round, next_seed
+from bench.painted_collection import painted_collection
+from bench.service_load import Memory, free_port, load, process
+from diptych.collection import Collection
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.log import click_log_path
+
+WRITES, UPLOADS = 0.10, 0.02
+TAIL_BAR, MEMORY_BAR, JUDGED_MINUTES = 3.0, 0.01, 10.0
+WRITING = ("add", "change", "remove")
+KINDS = ("search", "click", "upload", *WRITING)
+FAULT = "a crowd"
+
+
+def table(turns: list[Any], seconds: float) -> dict[str, Any]:
+    """Print how long each kind of request took, and return the latencies by kind."""
+    latencies = {kind: np.array([took for name, _, took, _ in turns if name == kind]) * 1e3 for kind in KINDS}
+    print(f"{'':<10}{'requests':>10}{'a second':>10}{'p50, ms':>10}{'p90':>10}{'p99':>10}{'most':>10}")
+    for kind, times in latencies.items():
+        if len(times):
+            values = (len(times) / seconds, *np.percentile(times, [50, 90, 99, 100]))
+            print(f"{kind:<10}{len(times):>10,}{''.join(f'{value:>10.1f}' for value in values)}")
+    return latencies
+
+
+def lost(folder: Path, report: dict[str, Any]) -> list[str]:
+    """Return what the service acknowledged and the collection does not show."""
+    with Collection.open(folder) as collection:
+        there = {item.id: list(item.labels) for item in collection}
+    wrong = [f"{item} is not as it was left" for item, labels in report["own"].items() if there.get(item) != labels]
+    return wrong + [f"{item} is there again" for item in report["removed"] if item in there]
+
+
+def draw(turns: list[Any], memory: list[tuple[float, float]], file: Path) -> None:
+    """Draw percentiles of latency and memory over time."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure, (latency, room) = plt.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
+    begin = min(wall for _, wall, _, _ in turns)
+    width = max(1.0, (max(wall for _, wall, _, _ in turns) - begin) / 60)
+    groups = {"searches": ("search",), "clicks": ("click",), "writes": WRITING}
+    for colour, (name, kinds) in zip(("C0", "C1", "C2"), groups.items(), strict=True):
+        times = np.array([(wall - begin, took * 1e3) for kind, wall, took, _ in turns if kind in kinds]).reshape(-1, 2)
+        places = (times[:, 0] // width).astype(int)
+        for percentile, style in ((50, "-"), (99, ":")):
+            shown = [(at * width, np.percentile(times[places == at, 1], percentile)) for at in np.unique(places)]
+            latency.plot(*np.array(shown).reshape(-1, 2).T, style, color=colour, label=f"{name}, p{percentile}")
+    latency.set(ylabel="milliseconds", yscale="log")
+    latency.legend(ncols=3, fontsize="small")
+    times, sizes = np.array(memory).T
+    room.plot(times - times[0], sizes)
+    room.set(xlabel="seconds", ylabel="memory of the service, MiB", ylim=(0, 1.2 * sizes.max()))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+    print(f"drawn into {file}")
+
+
+def main() -> int:
+    """Measure, print, draw and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--to", type=Path, default=Path("build/load"))
+    options = parser.parse_args()
+    cores, busy = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    print(f"{options.items:,} items, {options.clients} clients, {cores} cores, load {busy:.1f}", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        room = Path(scratch)
+        folder = painted_collection(room / "load", options.items)
+        port = free_port()
+        serving = [sys.executable, "-m", "diptych", "serve", str(folder), "--name=load", f"--port={port}"]
+        serving += [f"--workers={options.workers}", "--rate-limit=0", "--quiet"]
+        with process(serving, f"{port}/ready", room) as number:
+            # Whatever is loaded with the first requests is loaded.
+            load(port, "load", options.clients, 5, f"--writes={WRITES}", f"--uploads={UPLOADS}", clicks=True)
+            memory = Memory(number)
+            memory.start()
+            shares = (f"--writes={WRITES}", f"--uploads={UPLOADS}")
+            report = load(port, "load", options.clients, 60 * options.minutes, *shares, clicks=True)
+            resident, growth = memory.growth()
+        print((room / "server.log").read_text()[-2000:], end="")
+        missing = lost(folder, report)
+        with ClickLog(click_log_path(folder)) as log:
+            logged = log.counts().clicks
+    latencies = table(report["turns"], report["seconds"])
+    statuses = Counter((kind, status) for kind, _, _, status in report["turns"] if status not in (200, 201, 204))
+    clicks = sum(kind == "click" and status == 201 for kind, _, _, status in report["turns"])
+    median, tail = np.percentile(latencies["search"], [50, 99])
+    times = [when for when, _ in memory.noted]
+    an_hour = growth * 3600 / max(1.0, (times[-1] - times[len(times) // 3]))
+    draw(report["turns"], memory.noted, options.to / "load.png")
+    print(f"refused or failed: {dict(statuses) or 'nothing'}{'; ' + report['errors'][0] if report['errors'] else ''}")
+    print(f"lost: {len(missing)} of {len(report['own']):,} items{'; ' + missing[0] if missing else ''}")
+    print(f"clicks: {clicks:,} acknowledged, {logged:,} in the log with those before")
+    print(f"searches: p99 is {tail / median:.2f} times p50 (bar {TAIL_BAR:g})")
+    print(
+        f"memory {resident:.0f} MiB, {an_hour:+.1%} an hour (bar {MEMORY_BAR:.0%}, judged from {JUDGED_MINUTES:g} min)"
+    )
+    bars = {
+        "writes": not report["errors"],
+        "nothing lost": not missing and logged >= clicks > 0,
+        "tail": tail <= TAIL_BAR * median,
+        "memory": options.minutes < JUDGED_MINUTES or an_hour <= MEMORY_BAR,
+    }
+    missed = [name for name, met in bars.items() if not met]
+    if options.minutes >= JUDGED_MINUTES:
+        found = {"clients": options.clients, "minutes": options.minutes, "requests": len(report["turns"])}
+        found |= {"writes": sum(len(latencies[kind]) for kind in WRITING), "refused": statuses.total()}
+        found |= {"lost": len(missing), "p50_ms": round(median, 1), "p99_ms": round(tail, 1)}
+        found |= {"memory_mib": round(resident), "memory_an_hour": round(an_hour, 4), "missed": missed}
+        found |= {"cores": cores, "load_before": round(busy, 1), "load": round(os.getloadavg()[0], 1)}
+        add_to_record(found)
+    print(f"missed: {', '.join(missed)}" if missed else "all bars met")
+    return 1 if missed else 0
+
+
+def add_to_record(found: dict[str, Any]) -> None:
+    """Add a run to the record of trials."""
+    add_round(RECORD, FAULT, next_seed(RECORD, FAULT), **found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

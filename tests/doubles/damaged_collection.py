@@ -1,0 +1,110 @@
+"""A small collection with something in every kind of file, and what it answers before and after damage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from diptych.collection import Collection, Record
+from diptych.errors import DiptychError
+from tests.doubles.toy_retriever import ToyRetriever
+
+
+def make_collection(folder: Path) -> Path:
+    """Make a collection with something in every kind of file."""
+    for number in range(6):
+        pixels = np.random.default_rng(number).integers(0, 255, (40, 40, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    with Collection.create(folder / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load) as collection:
+        records = [Record(captions=[f"text {number}"], labels=["t"], id=str(number)) for number in range(30)]
+        collection.add([*sorted(folder.glob("*.png")), *records])
+        collection.add_retriever(ToyRetriever(1))
+        collection.update("3", captions=["changed", "twice"], metadata={"size": 3})
+        collection.remove("4")
+        collection.activate_retriever("toy 1")
+        collection.activate_retriever("toy 0")
+        collection.search("text", target="texts")
+        collection._state.fold(everything=True)
+        # Later than what is in files.
+        collection.add([Record(captions=["the last"], id="last")])
+        collection.search("text", target="texts")
+        return collection.folder
+
+
+def said(question: Callable[[], Any]) -> Any:
+    """Return an answer, or the error that refuses it in a sentence; any other error becomes a ``RuntimeError``."""
+    try:
+        return question()
+    except DiptychError as refused:
+        return refused if "\n" not in str(refused) else RuntimeError(f"more than a sentence: {refused}")
+    except BaseException as raw:
+        return RuntimeError(f"{type(raw).__name__}: {raw}")
+
+
+def answers(folder: Path) -> dict[str, Any]:
+    """Return what a collection says, for each kind of question the answer or that it was refused in words."""
+    one = said(lambda: Collection.open(folder, load_retriever=ToyRetriever.load))
+    names = [(target, name) for target in ("texts", "images") for name in ("toy 0", "toy 1")]
+    questions: dict[str, Callable[[], Any]] = {
+        "items": lambda: [(item.id, item.path, item.captions, item.labels, item.metadata) for item in one],
+        "words": lambda: [hit.id for hit in one.search("twice", 3, target="texts", hybrid=True)],
+        "history": lambda: [(version.number, version.items) for version in one.history()],
+        "thumbnails": lambda: one.thumbnails([item.id for item in one if item.path]),
+        "features": lambda: {key: row.tolist() for key, row in zip(*one.features("image"), strict=True)},
+        **{f"{target} {name}": partial(_hits, one, target, name) for target, name in names},
+    }
+    if not isinstance(one, Collection):
+        return dict.fromkeys(questions, one)
+    with one:
+        return {name: said(question) for name, question in questions.items()}
+
+
+def _hits(collection: Collection, target: Any, retriever: str) -> list[tuple[str, float]]:
+    found = collection.search("text 7", 9, target=target, retriever=retriever)
+    return [(hit.id, round(hit.score, 4)) for hit in found]
+
+
+def damage_trial(folder: Path, expected: dict[str, Any], counts: Counter[str]) -> list[str]:
+    """Check and repair a damaged collection, and return what is wrong with that."""
+    problems, named = [], dict[str, str]()
+    try:
+        with Collection.open(folder, load_retriever=ToyRetriever.load) as collection:
+            named = collection.verify().damaged
+            found = bool(named)
+    except DiptychError:
+        found = True
+    except BaseException as raw:
+        found, problems = True, [f"verify raises {type(raw).__name__}: {raw}"]
+    counts["found"] += found
+    if not found:
+        problems.append("not found")
+    problems += [f"after verify, {problem}" for problem in _unlike(answers(folder), expected, allow_refusal=True)]
+    try:
+        with Collection.open(folder, load_retriever=ToyRetriever.load) as collection:
+            is_whole = collection.repair().is_whole
+    except DiptychError:
+        is_whole = False
+    except BaseException as raw:
+        is_whole = False
+        problems.append(f"repair raises {type(raw).__name__}: {raw}")
+    # Earlier states that the list of them has lost cannot be made again, and verify has said so.
+    lost = {"history"} if "changes.jsonl" in named else set()
+    counts["recovered"] += is_whole and not lost
+    counts["named as lost"] += not is_whole or bool(lost)
+    kept = {name: answer for name, answer in expected.items() if name not in lost}
+    after = _unlike(answers(folder), kept, allow_refusal=not is_whole)
+    return problems + [f"after repair, {problem}" for problem in after]
+
+
+def _unlike(got: dict[str, Any], expected: dict[str, Any], *, allow_refusal: bool) -> list[str]:
+    return [
+        f"{name} is {str(got[name])[:200]}, not {str(expected[name])[:200]}"
+        for name in expected
+        if got[name] != expected[name] and not (allow_refusal and isinstance(got[name], DiptychError))
+    ]
