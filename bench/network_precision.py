@@ -1,11 +1,10 @@
-"""Recall of a ready-made retriever with image networks in float32 and in fewer bits, on Flickr8k's development photos.
+"""Recall of a ready-made retriever with image networks in float32 and in eight bits, on Flickr8k's development photos.
 
-    python -m bench.network_precision [--retriever default] [--precision int8] [--photos N]
+    python -m bench.network_precision [--retriever default] [--photos N]
 
-Every caption is a query among all photos, and every photo among all captions. Networks in int8 and float16 are chosen
+Every caption is a query among all photos, and every photo among all captions. Networks in int8 are chosen
 by themselves only because neither R@10 loses more than 1 % here; the test photos have no part in it. The command exits
-with 1 when more is lost. It prints the mean and the least cosine of points of the two precisions, too. On a processor
-float16 means weights alone, on a graphics card everything.
+with 1 when more is lost. It prints the mean and the least cosine of points of the two precisions, too.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import numpy as np
 
 from diptych.arrays import unit_rows
 from diptych.data import load_dataset
-from diptych.encoders.image.efficientnet_lite import NARROW
 from diptych.metrics import RecallAtK
 from diptych.retriever import Retriever
-from diptych.retriever.precision import narrow_retriever
+from diptych.retriever.precision import in_eight_bits
 
 MOST_LOST = 0.01
 MEASURES = RecallAtK(1), RecallAtK(10)
@@ -30,13 +28,12 @@ def main() -> int:
     """Evaluate both and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retriever", default="default", choices=("light", "default", "strong"))
-    parser.add_argument("--precision", default="int8", choices=NARROW)
     parser.add_argument("--photos", type=int, default=1000)
     asked = parser.parse_args()
     plain = Retriever.ready_made(asked.retriever)
     pairs = load_dataset("flickr8k").dev.select(range(asked.photos))
     recalls, points = [], []
-    for name, retriever in (("float32", plain), (asked.precision, narrow_retriever(plain, asked.precision))):
+    for name, retriever in (("float32", plain), ("int8", in_eight_bits(plain))):
         found = retriever.evaluate(pairs, MEASURES)
         recalls.append([side.mean[measure] for side in (found.image_query, found.text_query) for measure in MEASURES])
         points.append(unit_rows(np.asarray(retriever.encode_images(pairs.images))))

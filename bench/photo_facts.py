@@ -19,8 +19,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
 from bench.speed_report import SpeedReport, speed_parser
-from diptych.collection.changes.file_facts import Describing, FileFacts, FileRequest
-from diptych.collection.changes.file_reading import read_files
+from diptych.collection.changes.file_facts import Describing, FileFacts, FileRequest, read_files
 
 BAR, REPEATS = 300, 3
 SIZE = (4000, 3000)

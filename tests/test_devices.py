@@ -47,11 +47,3 @@ def test_arrays_come_back_as_they_went_and_sums_are_double() -> None:
     np.testing.assert_array_equal(as_array(CARD.tensor(values)), values)
     assert as_array(CARD.zeros((2, 2))).dtype == np.float64
     assert as_array(values) is values
-
-
-def test_without_nvidias_library_nobody_knows_of_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(devices.ctypes, "CDLL", missing)
-    assert devices.free_card_bytes() == 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -16,58 +16,50 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
 
 DEVICE_VARIABLE = "DIPTYCH_DEVICE"
 """The environment variable that chooses among ``DEVICES``."""
+CARD_BATCH = 64
+"""Pictures that a network takes at once on an accelerator, which is idle between small batches."""
+# Multiply-adds of some ten seconds on two cores: loading PyTorch and starting a card take two or three.
+MIN_CARD_WORK = 5e11
+EIGHT_BIT_FLAGS = frozenset({"avx512_vnni", "avx512vnni", "avx_vnni", "asimddp"})
+"""What Linux and CPUID call instructions that multiply and add bytes."""
 
 
-class Accelerator(NamedTuple):
-    """What runs image networks besides processors and NVIDIA's cards: its name, ONNX Runtime's, and how to get it."""
+class Provider(NamedTuple):
+    """What runs networks in ONNX Runtime: its name there, its options, and how to get it."""
 
     name: str
-    provider: str
     options: Mapping[str, str]
     install: str
 
 
-ACCELERATORS = {
-    "coreml": Accelerator(
-        "Core ML",
+PROVIDERS = {
+    "cpu": Provider("CPUExecutionProvider", {}, "pip install onnxruntime"),
+    "cuda": Provider(
+        "CUDAExecutionProvider",
+        # Without TF32 products keep all digits of float32. The exhaustive search would time every batch size anew.
+        {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"},
+        "pip install 'onnxruntime-gpu[cuda,cudnn]' in place of onnxruntime",
+    ),
+    "coreml": Provider(
         "CoreMLExecutionProvider",
         {"ModelFormat": "MLProgram", "MLComputeUnits": "ALL"},
-        "it comes with onnxruntime on macOS",
+        "pip install onnxruntime on macOS",
     ),
-    "directml": Accelerator(
-        "DirectML", "DmlExecutionProvider", {}, "on Windows: pip install onnxruntime-directml in place of onnxruntime"
+    "directml": Provider(
+        "DmlExecutionProvider", {}, "on Windows: pip install onnxruntime-directml in place of onnxruntime"
     ),
-    "openvino": Accelerator(
-        "OpenVINO",
+    "openvino": Provider(
         "OpenVINOExecutionProvider",
         {"device_type": "AUTO"},
         "pip install onnxruntime-openvino in place of onnxruntime",
     ),
 }
-DEVICES = ("auto", "cpu", "cuda", *ACCELERATORS)
-"""``auto`` takes what is there, can be used and is faster."""
-
-PROCESSOR, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-_CUDA_OPTIONS = {
-    # Products are rounded to ten bits by default, and points must be those of the processor.
-    "use_tf32": "0",
-    # By default every batch of another size is timed with every algorithm, which takes longer than the batch.
-    "cudnn_conv_algo_search": "HEURISTIC",
-}
-_CARD_BATCH = 64
-_INSTALL_CUDA = "pip install 'onnxruntime-gpu[cuda,cudnn]' in place of onnxruntime"
-# A network of one node, |x|, as a file of ONNX holds it.
-_SMALLEST_NETWORK = (
-    b'\x08\x08:2\n\x0b\n\x01x\x12\x01y"\x03Abs\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01'
-    b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01B\x02\x10\r"
-)
-
-# Multiply-adds of some ten seconds on two cores: loading PyTorch and starting a card take two or three.
-_WORTH_A_CARD = 5e11
+DEVICES = ("auto", *PROVIDERS)
+"""``auto`` takes an NVIDIA card where ONNX Runtime can use it, and the processor otherwise."""
 
 
 def chosen_device() -> str:
@@ -78,138 +70,73 @@ def chosen_device() -> str:
     return chosen
 
 
-def has_nvidia_card() -> bool:
-    """Say whether the machine has an NVIDIA card, without loading anything."""
-    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
-
-
-def execution_providers(accelerator: str | None = None) -> list[Any]:
-    """Return the providers of ONNX Runtime for an accelerator, or for what was chosen.
-
-    What was chosen and is not there is an error with the fix.
-    """
-    if accelerator is not None:
-        known = ACCELERATORS[accelerator]
-        return [(known.provider, dict(known.options)), PROCESSOR]
+def network_device() -> str:
+    """Return the device that runs networks; one that was chosen and is not installed is an error with the fix."""
     chosen = chosen_device()
-    if chosen not in ("auto", "cuda") or not _cuda_runs():
-        if chosen == "cuda":
-            raise InvalidInputError(f"ONNX Runtime cannot use CUDA here; {_INSTALL_CUDA}, or leave out --device cuda")
-        return [PROCESSOR]
-    return [(_CUDA, _CUDA_OPTIONS), PROCESSOR]
+    if chosen == "auto":
+        return "cuda" if has_nvidia_card() and _is_installed("cuda") else "cpu"
+    if not _is_installed(chosen):
+        raise missing_provider(chosen)
+    return chosen
 
 
-def accelerators() -> list[str]:
-    """Return the accelerators to try for image networks: the one that was chosen, which has to be there, or all."""
-    chosen = chosen_device()
-    if chosen in ACCELERATORS and not _runs(chosen):
-        known = ACCELERATORS[chosen]
-        raise InvalidInputError(
-            f"ONNX Runtime cannot use {known.name} here ({known.install}), or leave out --device {chosen}"
-        )
-    wanted = ACCELERATORS if chosen == "auto" and not uses_card() else ACCELERATORS.keys() & {chosen}
-    return [device for device in wanted if _runs(device)]
+def missing_provider(device: str) -> InvalidInputError:
+    """Return the error for a device that ONNX Runtime cannot use."""
+    return InvalidInputError(
+        f"ONNX Runtime cannot use {PROVIDERS[device].name} here ({PROVIDERS[device].install}), "
+        f"or leave out --device {device}"
+    )
 
 
-@lru_cache(maxsize=len(ACCELERATORS))
-def _runs(accelerator: str) -> bool:
-    known = ACCELERATORS[accelerator]
-    return _runs_smallest(known.provider, known.options)
-
-
-def _runs_smallest(provider: str, options: Mapping[str, str]) -> bool:
-    """Say whether a network runs with a provider: it may be there without the libraries that it needs."""
+def _is_installed(device: str) -> bool:
+    if device == "cpu":
+        return True
     if find_spec("onnxruntime") is None:
         return False
     import onnxruntime
 
-    if provider not in onnxruntime.get_available_providers():
-        return False
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(
-            _SMALLEST_NETWORK, quiet, providers=[(provider, dict(options)), PROCESSOR]
-        )
-    except Exception:
-        # The runtime raises types of its own, without a common base.
-        return False
-    return provider in session.get_providers()
+    return PROVIDERS[device].name in onnxruntime.get_available_providers()
 
 
-@lru_cache(maxsize=1)
-def _cuda_runs() -> bool:
-    if not has_nvidia_card() or find_spec("onnxruntime") is None:
-        return False
-    import onnxruntime
-
-    if _CUDA in onnxruntime.get_available_providers():
-        # The libraries that pip installs, or PyTorch has brought, are not on the system's search path.
-        onnxruntime.preload_dlls()
-        # It prints an error for every convolution in float16 that its first choice cannot plan, and takes the second.
-        onnxruntime.set_default_logger_severity(4)
-    return _runs_smallest(_CUDA, _CUDA_OPTIONS)
+def has_nvidia_card() -> bool:
+    """Return True if the machine has an NVIDIA card; nothing is loaded to find out."""
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
-def uses_card() -> bool:
-    """Say whether networks run on an NVIDIA card."""
-    return execution_providers() != [PROCESSOR]
+def uses_accelerator() -> bool:
+    """Return True if networks run on something else than the processor."""
+    return network_device() != "cpu"
 
 
-def batch_for_card(batch_size: int) -> int:
-    """Return how many pictures a network takes at once: on a card, which is idle between small batches, more."""
-    return max(batch_size, _CARD_BATCH) if uses_card() else batch_size
+def batch_for_device(batch_size: int) -> int:
+    """Return how many pictures a network takes at once: more on an accelerator."""
+    return max(batch_size, CARD_BATCH) if uses_accelerator() else batch_size
 
 
 def idle_card_note() -> str | None:
-    """Return a sentence where there is an NVIDIA card that nothing uses for want of a package."""
-    if chosen_device() not in ("auto", "cuda") or not has_nvidia_card() or uses_card():
+    """Return a sentence where there is an NVIDIA card that ONNX Runtime lacks a package for."""
+    if chosen_device() not in ("auto", "cuda") or not has_nvidia_card() or _is_installed("cuda"):
         return None
-    return f"an NVIDIA card is here, but ONNX Runtime cannot use it; {_INSTALL_CUDA}"
+    return f"an NVIDIA card is here, but ONNX Runtime cannot use it; {PROVIDERS['cuda'].install}"
 
 
-class _CardMemory(ctypes.Structure):
-    """What NVIDIA's management library tells of the memory of a card."""
-
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
-
-
-def free_card_bytes() -> int:
-    """Return how much memory of the first NVIDIA card is free, 0 where nobody can tell; nothing starts on the card."""
-    memory = _CardMemory()
-    told = _ask_card(lambda library, card: library.nvmlDeviceGetMemoryInfo(card, ctypes.byref(memory)))
-    return int(memory.free) if told else 0
-
-
-def card_name() -> str:
-    """Return what the first NVIDIA card is called, nothing where nobody can tell."""
-    name = ctypes.create_string_buffer(96)
-    told = _ask_card(lambda library, card: library.nvmlDeviceGetName(card, name, len(name)))
-    return name.value.decode(errors="replace") if told else ""
-
-
-def _ask_card(question: Callable[[Any, ctypes.c_void_p], int]) -> bool:
-    """Put a question about the first card to NVIDIA's management library, and say whether it was answered."""
-    card = ctypes.c_void_p()
+@lru_cache(maxsize=1)
+def multiplies_bytes() -> bool:
+    """Return True if the processor has instructions for products of bytes (VNNI, dot products)."""
     try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-        steps = (
-            library.nvmlInit_v2(),
-            library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card)),
-            question(library, card),
-        )
-        library.nvmlShutdown()
-    except (OSError, AttributeError):
-        return False
-    return not any(steps)
+        from cpuinfo import get_cpu_info
+    except ImportError as error:
+        raise MissingPackageError("asking for the processor's instructions", "py-cpuinfo") from error
+    # Every Apple processor since the M1 has dot products; macOS lists no flags for them.
+    is_apple = platform.system() == "Darwin" and platform.machine() == "arm64"
+    return is_apple or bool(EIGHT_BIT_FLAGS.intersection(get_cpu_info().get("flags", ())))
 
 
 @dataclass(frozen=True)
 class Card:
     """PyTorch, and the device on which its tensors live.
 
-    Whoever computes with it gives the results of NumPy to rounding: sums are float64 here as there, and products of
-    float32 are not shortened to fewer digits.
+    Results equal those of NumPy to rounding: sums are float64, and products of float32 keep all digits.
     """
 
     torch: Any
@@ -240,7 +167,7 @@ def card_for(multiply_adds: float) -> Card | None:
     Without PyTorch, or without a card that it can use, all work is the processor's.
     """
     chosen = chosen_device()
-    if chosen not in ("auto", "cuda") or (chosen == "auto" and multiply_adds < _WORTH_A_CARD) or not has_nvidia_card():
+    if chosen not in ("auto", "cuda") or (chosen == "auto" and multiply_adds < MIN_CARD_WORK) or not has_nvidia_card():
         return None
     return _torch_card()
 

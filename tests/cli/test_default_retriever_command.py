@@ -64,6 +64,3 @@ def test_a_collection_keeps_the_precision_that_it_was_made_with(run: Run, nothin
     plain = index("--precision", "float32", "--retriever", "light")
     assert plain == Retriever.ready_made("light").fingerprint != rounded
     assert index("--retriever", "light") == plain
-    half = index("--precision", "float16", "--retriever", "light")
-    assert len({half, plain, rounded}) == 3
-    assert index("--retriever", "light") == index("--precision", "float16") == half

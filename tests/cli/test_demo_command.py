@@ -70,11 +70,11 @@ def test_photographs_come_with_the_package(nothing_indexed: Path, monkeypatch: p
 
 @pytest.mark.usefixtures("nothing_indexed")
 def test_photographs_are_encoded_in_what_the_machine_does_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `diptych index` does; what was made so stays, whatever a later trial finds."""
+    """As `diptych index` does; a demonstration keeps the precision that it was made with."""
     shown = replace(choose_demo(DemoData.PHOTOGRAPHS, Stages(quiet=True), everything=False), make_records=lambda _: [])
-    monkeypatch.setattr(precision, "_WORTH_A_TRIAL", 0)
-    for is_worth in (True, False):
-        monkeypatch.setattr(precision, "is_worth", lambda *_, found=is_worth: found)
+    monkeypatch.setattr(precision, "MIN_PICTURES", 0)
+    for has_instructions in (True, False):
+        monkeypatch.setattr(precision, "multiplies_bytes", lambda has=has_instructions: has)
         with shown.open(Stages(quiet=True)) as collection:
             retriever = collection.retriever
             assert isinstance(retriever, Retriever)

@@ -40,7 +40,7 @@ def test_what_can_be_chosen_is_what_is_known() -> None:
 
 def test_a_search_runs_where_it_is_told_to(run: Run, indexed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_VARIABLE, "auto")
-    words = ("search", "a red car", "--collection", indexed.collection, "--all", "--local", "--json")
+    words = ("search", "a red car", "--collection", indexed.collection, "--all", "--json")
     expected = run(*words)
     result = run(*words, "--device", "cpu")
     assert chosen_device() == "cpu"

@@ -49,8 +49,6 @@ def test_batches_that_are_read_and_encoded_together_are_written_in_their_order(
     for number in range(200):
         # Every tenth has the content of one in an earlier batch.
         (folder / f"{number:03d}.png").write_text(f"picture {number % 100 if number % 10 == 0 else number}")
-    # As a graphics card is fed.
-    monkeypatch.setattr("diptych.collection.changes.adding.batches_at_once", lambda: 2)
     monkeypatch.setattr("diptych.collection.changes.adding._PICTURES_AT_ONCE", 16)
     report = collection.add(folder)
     assert (report.added, report.skipped, len(report.duplicates)) == (200, {}, 10)

@@ -22,7 +22,6 @@ from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
 from diptych.collection.changes.add_report import AddProgress
 from diptych.collection.changes.file_facts import FactsChoice
-from diptych.collection.changes.file_reading import use_processes
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (
     CaptionedPicture,
@@ -148,7 +147,6 @@ class IndexRequest:
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     """Bring the collection of a folder up to date, or make it."""
-    use_processes()
     found = picture_records(
         request.folder, request.captions, request.captions_format, label_folders=request.label_folders
     )
@@ -224,20 +222,14 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, re
     return collection
 
 
-# Pictures that are read to find out how long that takes.
-_EXAMPLES = 256
-
-
 def _retriever(request: IndexRequest, records: Sequence[Record], stored: str | None = None) -> Retriever:
     # A collection that is only brought up to date needs no encoder before there is something to encode.
     from diptych.retriever.precision import in_precision
 
-    # The machines of a cluster may differ, and what is tried here holds for this one.
+    # Other machines of a cluster may lack the instructions for eight bits.
     n_encoded_here = 0 if request.scheduler else len(records)
-    some = (record.path for record in records[:: max(1, len(records) // _EXAMPLES)])
-    examples = [request.folder / path for path in some if path is not None]
     retriever = load_retriever(request.retriever or "default")
-    return in_precision(retriever, request.precision, n_encoded_here, stored, examples)
+    return in_precision(retriever, request.precision, n_encoded_here, stored)
 
 
 def add_pictures(
@@ -247,8 +239,6 @@ def add_pictures(
 
     What encodes them is told first, unless other machines do.
     """
-    if not elsewhere:
-        _measure_plans(collection, len(records), stages)
     try:
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
 
@@ -262,24 +252,6 @@ def add_pictures(
         remember(collection.folder)
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
-
-
-# Trying how networks run fastest takes some seconds, and this many pictures a minute or more.
-_WORTH_A_PLAN = 2000
-
-
-def _measure_plans(collection: Collection, n_pictures: int, stages: Stages) -> None:
-    if n_pictures < _WORTH_A_PLAN or n_pictures - collection.status().pictures < _WORTH_A_PLAN:
-        return
-    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
-
-    encoder = getattr(collection.retriever, "image_encoder_", None)
-    networks = [each for each in (encoder.sources if encoder else ()) if isinstance(each, ConvolutionalEncoder)]
-    lacking = [network for network in networks if network.lacks_plan]
-    if lacking:
-        with stages.run("plan", "trying how this machine encodes fastest"):
-            for network in lacking:
-                network.measure_plan()
 
 
 def _tell_what_encodes(collection: Collection, stages: Stages) -> None:

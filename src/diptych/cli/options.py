@@ -112,7 +112,6 @@ class Precision(StrEnum):
 
     AUTO = "auto"
     FLOAT32 = "float32"
-    FLOAT16 = "float16"
     INT8 = "int8"
 
 
@@ -238,8 +237,7 @@ DeviceOption = Annotated[
     typer.Option(
         envvar="DIPTYCH_DEVICE",
         callback=_set_device,
-        help="Where networks and large fits run: auto takes an NVIDIA card where it can be used, and for many pictures "
-        "an accelerator that was seen to be faster.",
+        help="Where networks and large fits run: auto takes an NVIDIA card where ONNX Runtime can use it.",
     ),
 ]
 SchedulerOption = Annotated[

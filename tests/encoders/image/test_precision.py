@@ -7,14 +7,14 @@ import pytest
 from sklearn.base import clone
 
 import diptych.data
-import diptych.retriever.precision as precision_module
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatistics, QuantisedGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
-from diptych.retriever.precision import PrecisionTrial, narrowed, precision_of, precision_trial
+from diptych.retriever import Retriever, precision
+from diptych.retriever.precision import encoder_in_eight_bits, in_eight_bits, in_precision, precision_of
 
 PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("*.jpg"))[:6]
 
@@ -31,7 +31,7 @@ def exact_sums(tmp_path_factory: pytest.TempPathFactory) -> None:
     white = np.full((1, 1, 1, 3), 255, dtype=np.uint8)
     found = float(Network(folder / "network.onnx").run("sum", {"pixels": white}).item())
     if abs(found - 3 * 127 * 255) > 1000:
-        pytest.skip("this processor cuts off sums of products of bytes, so int8 is never chosen on it")
+        pytest.skip("this processor cuts off sums of products of bytes, so `auto` takes float32 on it")
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +52,11 @@ def test_a_picture_alone_has_the_features_it_has_among_others(features: dict[str
     np.testing.assert_array_equal(alone[0], features["int8"][2])
 
 
-def test_weights_of_half_the_length_change_little(features: dict[str | None, np.ndarray]) -> None:
-    half = EfficientNetLite(network="lite0", precision="float16").transform(PHOTOGRAPHS)
-    first, second = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (half, features[None]))
-    assert (first * second).sum(axis=1).min() > 0.9999
-    assert not np.array_equal(half, features[None])
-
-
 def test_precisions_are_never_taken_for_each_other() -> None:
     plain = EfficientNetLite(network="lite0")
-    others = [clone(plain).set_params(precision=precision) for precision in ("int8", "float16")]
-    assert len({each.fingerprint for each in (plain, *others)}) == 3
-    assert len({each.network_name for each in (plain, *others)}) == 3
+    rounded = clone(plain).set_params(precision="int8")
+    assert rounded.fingerprint != plain.fingerprint
+    assert rounded.network_name != plain.network_name
     with pytest.raises(InvalidInputError, match="float32"):
         EfficientNetLite(precision="int4").fit([])
 
@@ -96,53 +89,46 @@ def test_every_layer_has_statistics(name: str, tmp_path: Path) -> None:
         assert np.isfinite(statistics[f"{layer}.means"]).all()
 
 
-def test_only_networks_change(tmp_path: Path) -> None:
+def test_only_networks_change() -> None:
     both = SideBySide(encoders=(EfficientNetLite(network="lite0"), ColourEdgeHistograms()))
-    for precision in ("int8", "float16"):
-        changed = narrowed(both, precision)
-        assert [getattr(part, "precision", "none") for part in changed.encoders] == [precision, "none"]
-        assert precision_of(changed) == precision
+    changed = encoder_in_eight_bits(both)
+    assert [getattr(part, "precision", "none") for part in changed.encoders] == ["int8", "none"]
+    assert precision_of(changed) == "int8"
     assert both.encoders[0].precision is None
     assert precision_of(both) == "float32"
     histograms = ColourEdgeHistograms()
-    assert narrowed(histograms, "int8") is histograms
+    assert encoder_in_eight_bits(histograms) is histograms
 
 
-def test_what_changes_features_more_has_to_gain_more() -> None:
-    assert PrecisionTrial(2.0, 0.99).passes("int8")
-    assert not PrecisionTrial(2.0, 0.9).passes("int8")
-    assert not PrecisionTrial(1.2, 0.99).passes("int8")
-    assert PrecisionTrial(1.2, 0.99999).passes("float16")
-    assert not PrecisionTrial(2.0, 0.999).passes("float16")
-    assert not PrecisionTrial(1.05, 0.99999).passes("float16")
+@pytest.mark.parametrize(
+    ("n_pictures", "has_instructions", "device", "expected"),
+    [
+        (500, True, "cpu", "int8"),
+        (499, True, "cpu", "float32"),
+        (500, False, "cpu", "float32"),
+        (500, True, "openvino", "float32"),
+    ],
+)
+def test_eight_bits_are_for_many_pictures_on_a_processor_with_instructions_for_them(
+    n_pictures: int, has_instructions: bool, device: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "multiplies_bytes", lambda: has_instructions)
+    monkeypatch.setattr(precision, "uses_accelerator", lambda: device != "cpu")
+    chosen = in_precision(Retriever.ready_made("light"), "auto", n_pictures)
+    assert precision_of(chosen.image_encoder_) == expected
 
 
-def test_half_the_bits_are_for_cards_that_keep_readers_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    encoder, unreadable = EfficientNetLite(network="lite0"), tmp_path / "none.jpg"
-    monkeypatch.setattr(precision_module, "uses_card", lambda: True)
-    for pictures_a_second, examples, expected in (
-        (0.01, PHOTOGRAPHS, True),
-        (1e9, PHOTOGRAPHS, False),
-        (0.01, [unreadable], False),
-        (0.01, [], False),
-    ):
-        trial = PrecisionTrial(times_faster=1.4, cosine=0.99999, plain_pace=pictures_a_second)
-        monkeypatch.setattr(precision_module, "precision_trial", lambda *_, found=trial: found)
-        assert precision_module.is_worth(encoder, "float16", examples) is expected
-
-
-def test_a_trial_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    encoder = EfficientNetLite(network="lite0", pixels=64)
-    trial = precision_trial(encoder, "int8")
-    assert trial.times_faster > 0
-    (file,) = tmp_path.rglob("precision_trials.json")
-    before = file.read_bytes()
-    assert precision_trial(encoder, "int8") == trial
-    assert file.read_bytes() == before
-    # What cannot be read is made again.
-    file.write_text("{")
-    assert precision_trial(encoder, "int8").cosine == trial.cosine
+def test_a_collection_keeps_its_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "multiplies_bytes", lambda: True)
+    plain = Retriever.ready_made("light")
+    rounded = in_eight_bits(plain)
+    for stored in (plain, rounded):
+        assert in_precision(plain, "auto", 10_000, stored.fingerprint).fingerprint == stored.fingerprint
+    assert in_precision(plain, "float32", 10_000, rounded.fingerprint) is plain
+    histograms = Retriever(image_encoder=ColourEdgeHistograms())
+    histograms.image_encoder_ = histograms.image_encoder
+    with pytest.raises(InvalidInputError, match="no networks in eight bits"):
+        in_precision(histograms, "int8", 10)
 
 
 @pytest.mark.usefixtures("exact_sums")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 from diptych.encoders.networks import onnx_network
@@ -73,72 +72,25 @@ def product(graph: GraphBuilder) -> None:
     graph.output("product", graph.node("MatMul", graph.input("rows", np.float32, ("n", 64)), weights), ("n", 48))
 
 
-def test_a_network_is_kept_as_the_processor_has_it_and_answers_the_same(
+def test_a_network_is_written_once_and_again_when_it_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written plainly for a processor that nobody names, and anew for another version of the runtime."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     rows = np.random.default_rng(1).normal(size=(5, 64)).astype(np.float32)
+    n_written = 0
 
     def answer() -> bytes:
-        return Network.written_once("one", GraphBuilder, product, 1).run("product", {"rows": rows}).tobytes()
+        def describe(graph: GraphBuilder) -> None:
+            nonlocal n_written
+            n_written += 1
+            product(graph)
 
-    def files(name: str) -> list[Path]:
-        return sorted((tmp_path / "diptych" / "networks").glob(f"*/{name}"))
+        return Network.written_once("one", GraphBuilder, describe, 1).run("product", {"rows": rows}).tobytes()
 
-    with monkeypatch.context() as unknown:
-        unknown.setattr(onnx_network, "processor_kind", lambda: "")
-        plain = answer()
-    assert len(files("network.onnx")) == 1
-    assert not files("prepared.onnx")
-    monkeypatch.setattr(onnx_network, "processor_kind", lambda: "this one")
-    assert answer() == plain
-    (prepared,) = files("prepared.onnx")
-    # A plain one stays for those whom it serves: a graphics card, for example.
-    assert len(files("network.onnx")) == 1
-    written = prepared.stat().st_mtime_ns
-    assert answer() == plain
-    assert prepared.stat().st_mtime_ns == written
-    monkeypatch.setattr(onnxruntime, "__version__", "another one")
-    assert answer() == plain
-    assert prepared.stat().st_mtime_ns > written
-
-
-def test_what_is_prepared_lies_where_every_processor_may_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A product of x86 reads 64 bytes at a time of what was laid out for it, and ends the process anywhere else."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    rng = np.random.default_rng(0)
-    table, matrix = (rng.normal(size=size).astype(np.float32) for size in ((13, 56), (56, 24)))
-
-    def describe(graph: GraphBuilder) -> None:
-        rows = graph.node("Gather", graph.weight(table), graph.input("places", np.int64, ("n",)), axis=0)
-        graph.output("product", graph.affine(rows, matrix), ("n", 24))
-
-    network = Network.written_once("odd sizes", GraphBuilder, describe, 1)
-    (prepared,) = tmp_path.rglob("prepared.onnx")
-    places = [
-        int(place)
-        for tensor in onnx.load(prepared, load_external_data=False).graph.initializer
-        for entry in tensor.external_data
-        if entry.key == "offset" or entry.key.startswith("prepacked")
-        for place in entry.value.rpartition("|")[2].split(";")[::3]
-    ]
-    assert len(places) >= 3
-    assert all(place % 64 == 0 for place in places)
-    found = network.run("product", {"places": np.arange(13)})
-    np.testing.assert_allclose(found, table @ matrix, rtol=1e-5, atol=1e-5)
-
-
-def test_large_networks_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(onnx_network, "_MOST_PREPARED_BYTES", 1000)
-    Network.written_once("one", GraphBuilder, product, 1)
-    assert {path.name for path in tmp_path.rglob("*.onnx")} == {"network.onnx"}
-
-
-def test_processors_are_told_apart_where_the_system_tells_of_them() -> None:
-    said = onnx_network.processor_kind()
-    assert bool(said) == Path("/proc/cpuinfo").is_file()
-    assert "processor" not in {line.partition(":")[0].strip() for line in said.splitlines()}
+    first = answer()
+    assert answer() == first
+    assert n_written == 1
+    (weights,) = tmp_path.rglob("weights.bin")
+    weights.write_bytes(weights.read_bytes()[:100])
+    assert answer() == first
+    assert n_written == 2

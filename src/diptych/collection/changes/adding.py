@@ -18,13 +18,19 @@ from diptych.collection.changes.encoding import (
     Encoded,
     Encoding,
     EncodingTask,
-    batches_at_once,
     check_unopened,
     encoded,
     squares_of,
 )
-from diptych.collection.changes.file_facts import Describing, FileFacts, PendingRecord, file_status, hashed_file
-from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
+from diptych.collection.changes.file_facts import (
+    Describing,
+    FileFacts,
+    PendingRecord,
+    ReadFile,
+    file_status,
+    hashed_file,
+    read_files,
+)
 from diptych.collection.storage.item import Item, Record, caption_ids
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
@@ -78,13 +84,8 @@ class Adding:
         self._waits = StageWaits()
         self.report = AddReport()
 
-    def add(
-        self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool], readers: FileReaders
-    ) -> list[Record]:
+    def add(self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool]) -> list[Record]:
         """Add records, all of them or until somebody waits to write; return those that are left then."""
-        if not len(self._known) and self._scheduler is None:
-            # All of them are new, and what encodes them is opened while they are looked at.
-            readers.expect_all(len(records), [encoding.source for encoding in self._make_encodings()])
         work = list(self._needing_work(records))
         left = {id(one.record): one.record for one in work}
         done = len(records) - len(work)
@@ -93,12 +94,10 @@ class Adding:
             # What is not encoded goes first, in large batches.
             known, fresh = ([one for one in work if (one.status is None) == is_known] for is_known in (True, False))
             batches = chain(_batches(known), _batches(fresh))
-            readers.expect(len(fresh))
-            with open_workers(self._scheduler, batches_at_once(), ahead=True) as workers:
+            with open_workers(self._scheduler, ahead=True) as workers:
                 encodings = self._make_encodings()
-                read = read_files if workers.elsewhere else readers.read
-                tasks = self._tasks(batches, encodings, workers, read)
-                results = encoded(readers.encoders(workers), tasks, [encoding.source for encoding in encodings])
+                tasks = self._tasks(batches, encodings, workers)
+                results = encoded(workers, tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
                     with self._waits.stage("writing"):
                         stored = self._batch(batch, facts, encodings, made)
@@ -158,13 +157,13 @@ class Adding:
         self._claimed.update(names)
 
     def _tasks(
-        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers, read: Reader
+        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
-        squares, uncut = ((), False) if workers.elsewhere else squares_of(encodings)
-        requests = (self._describing.requests(batch, squares, uncut=uncut) for batch in again)
-        reads = self._waits.timed("reading", workers.map(read, requests))
+        squares = () if workers.elsewhere else squares_of(encodings)
+        requests = (self._describing.requests(batch, squares) for batch in again)
+        reads = self._waits.timed("reading", workers.map(read_files, requests))
         for batch, files in zip(batches, reads, strict=True):
             matched, facts = self._with_moments(*_with_facts(batch, files, workers))
             facts = self._describing.completed(facts)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.atomic_files import damage_of, damage_of_note, write_json
-from diptych.collection.changes.file_facts import FileFacts, FileRequest
-from diptych.collection.changes.file_reading import read_files
+from diptych.collection.changes.file_facts import FileFacts, FileRequest, read_files
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import JOURNAL, ChangeJournal
 from diptych.collection.storage.layout import Layout, RetrieverNames, search_package

@@ -8,7 +8,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,13 +16,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray
-from diptych.cluster import MappingWorkers, available_processors
+from diptych.cluster import MappingWorkers
 from diptych.collection.changes.file_facts import file_status
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
-from diptych.devices import free_card_bytes, uses_card
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -213,29 +211,6 @@ def _points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> Any
         return np.asarray(to_points(np.asarray(features, dtype=np.float32)))
 
 
-# What ONNX Runtime takes of a card to encode a batch with the networks of the default retriever, and room to spare.
-_CARD_BYTES_A_BATCH = 6 << 30
-_MOST_BATCHES = 4
-# What so many cores read keeps a process busy that encodes it.
-_CORES_AN_ENCODER = 4
-
-
-def batches_at_once() -> int:
-    """Return how many batches are read, and how many encoded, at once: one alone does not keep a graphics card busy."""
-    return _batches_on_card() if uses_card() else 1
-
-
-@lru_cache(maxsize=1)
-def _batches_on_card() -> int:
-    # Once: there is less of it when networks have been opened.
-    return max(1, min(_MOST_BATCHES, free_card_bytes() // _CARD_BYTES_A_BATCH))
-
-
-def encoding_processes() -> int:
-    """Return how many processes are worth starting to encode pictures: for a graphics card some, otherwise none."""
-    return max(1, min(batches_at_once(), available_processors() // _CORES_AN_ENCODER)) if uses_card() else 0
-
-
 Asker = TypeVar("Asker")
 
 
@@ -384,23 +359,11 @@ class Encoding:
         return [key for key in missing if key not in done]
 
 
-def squares_of(encodings: Iterable[Encoding]) -> tuple[tuple[Square, ...], bool]:
-    """Return what all networks look at, and whether a card cuts it.
-
-    Nothing where one reads pictures in its own way, and has to do it anyway.
-    """
+def squares_of(encodings: Iterable[Encoding]) -> tuple[Square, ...]:
+    """Return what all networks look at; nothing where an encoder reads pictures in its own way."""
     encoders = _image_encoders(encoding.source for encoding in encodings)
     networks = [encoder for encoder in encoders if encoder is not None]
-    if len(networks) < len(encoders):
-        return (), False
-    return tuple(dict.fromkeys(network.square for network in networks)), all(net.cuts_on_card for net in networks)
-
-
-def open_networks(sources: Sources) -> None:
-    """Open the networks for pictures, which takes seconds, before there is something to encode."""
-    for network in _image_encoders(sources):
-        if network is not None:
-            network.open_network()
+    return tuple(dict.fromkeys(network.square for network in networks)) if len(networks) == len(encoders) else ()
 
 
 def _image_encoders(sources: Iterable[tuple[RetrieverNames, RetrieverProtocol]]) -> list[ConvolutionalEncoder | None]:

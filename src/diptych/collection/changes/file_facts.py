@@ -6,10 +6,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
+from diptych.cluster import available_processors
 from diptych.collection.storage.item import PLACE_FIELDS, Item, Record, is_storable, metadata_fault
 from diptych.data.photo_facts.places import has_places, places_at
 from diptych.data.photo_facts.reading import Sidecars
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from diptych.encoders.image.reading_once import Square, Squares
 
 _THUMBNAIL_SIDE = 160
+_MAX_THREADS = 16
 _BLOCK = 1 << 20
 # Kinds whose size tells what comes out for another reading side.
 _READ_ALIKE = (".jpg", ".png")
@@ -50,14 +53,13 @@ class PendingRecord:
 class FileRequest:
     """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone.
 
-    ``squares`` are those that networks look at, see :attr:`FileFacts.squares`; ``uncut`` leaves cutting them to a card.
+    ``squares`` are those that networks look at, see :attr:`FileFacts.squares`.
     """
 
     path: Path
     sidecars: tuple[Path, ...] = ()
     known_content: str | None = None
     squares: tuple[Square, ...] = ()
-    uncut: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class FileFacts:
     """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none.
 
     Of a video they are those of its beginning, and ``moments`` has the further ones, each with its seconds. ``said`` is
-    what the file says of itself, ``trouble`` what of that could not be read; ``squares`` are what networks look at, or
-    the pixels to cut it from, where they are wanted and reading the picture once serves for all.
+    what the file says of itself, ``trouble`` what of that could not be read; ``squares`` are what networks look at,
+    where they are wanted and reading the picture once serves for all.
     """
 
     content_hash: str
@@ -123,6 +125,22 @@ def file_facts(request: FileRequest) -> FileFacts:
             return FileFacts(digest)
 
 
+ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
+
+
+def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
+    """Read the facts of files in threads, each with its status from before, or the reason why it cannot be read."""
+    with ThreadPoolExecutor(min(_MAX_THREADS, available_processors())) as pool:
+        return list(pool.map(_read_file, requests))
+
+
+def _read_file(request: FileRequest) -> ReadFile:
+    try:
+        return file_status(request.path), file_facts(request)
+    except InvalidInputError as reason:
+        return reason
+
+
 def hashed_file(path: Path, status: os.stat_result, facts: FileFacts) -> Path:
     """Return a path that knows its content, so that encoders need not read it again."""
     from diptych.encoders.image.reading_once import HashedFile
@@ -160,10 +178,7 @@ def _thumbnail_and_squares(file: BinaryIO, request: FileRequest, found: PictureF
         return _thumbnail(file), {}
     pixels = read_picture(file, shortest_side=side)
     alike = [square for square in request.squares if read_alike(size, side, square.reading_side)]
-    # Pixels of the size of a square would be taken for one.
-    uncut = request.uncut and all(pixels.shape[:2] != (square.side, square.side) for square in alike)
-    cut = {square: pixels if uncut else square.cut(pixels) for square in alike}
-    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), cut
+    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), {square: square.cut(pixels) for square in alike}
 
 
 def _moments(file: BinaryIO, path: Path, video: FileFacts) -> Iterator[tuple[float, FileFacts]]:
@@ -220,9 +235,7 @@ class Describing:
         """Say whether the facts of a stored picture were never read, or in another way than now."""
         return item.facts_read != self.stamp(path)
 
-    def requests(
-        self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = (), *, uncut: bool = False
-    ) -> list[FileRequest]:
+    def requests(self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = ()) -> list[FileRequest]:
         """Return what is to be read of the files of a batch; of known content, the facts alone."""
         return [
             FileRequest(
@@ -230,7 +243,6 @@ class Describing:
                 tuple(sidecar for sidecar, _ in self._sidecars.of(work.path)),
                 work.known.content_hash if work.known and work.for_facts else None,
                 squares,
-                uncut,
             )
             for work in batch
             if work.path and work.reads

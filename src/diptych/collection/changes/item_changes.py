@@ -17,7 +17,6 @@ from diptych.collection.changes.add_report import AddProgress, AddReport, Progre
 from diptych.collection.changes.adding import Adding
 from diptych.collection.changes.encoding import Encoding, KnownKeys
 from diptych.collection.changes.file_facts import checked_choice, kept_facts
-from diptych.collection.changes.file_reading import FileReaders
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.collection.storage.item import Item, Record
@@ -91,15 +90,14 @@ class ItemChanges:
         """
         started, collected, stale = time.perf_counter(), Sources(self._state.root), list[Item]()
         report, left, total, wait = AddReport(skipped=collected.skipped), list[Record](), 0, None
-        with FileReaders() as readers:
-            while True:
-                with self._state.writing(wait=wait):
-                    if wait is None:
-                        left = collected.records(sources)
-                        total, wait = len(left), math.inf
-                    left = self._add_part(left, total, report, stale, progress, readers)
-                    if not left:
-                        return self._finished(report, stale, missing_in, started)
+        while True:
+            with self._state.writing(wait=wait):
+                if wait is None:
+                    left = collected.records(sources)
+                    total, wait = len(left), math.inf
+                left = self._add_part(left, total, report, stale, progress)
+                if not left:
+                    return self._finished(report, stale, missing_in, started)
 
     def _add_part(
         self,
@@ -108,7 +106,6 @@ class ItemChanges:
         report: AddReport,
         stale: list[Item],
         progress: Progress | None,
-        readers: FileReaders,
     ) -> list[Record]:
         """Add records until somebody else wants to write, and return the others."""
         adding, begun, before = self._adding(), time.monotonic(), total - len(records)
@@ -120,7 +117,7 @@ class ItemChanges:
         def is_awaited() -> bool:
             return time.monotonic() - begun >= _SHORTEST_PART and self._state.is_awaited()
 
-        left = adding.add(records, tell, is_awaited, readers)
+        left = adding.add(records, tell, is_awaited)
         report.include(adding.report)
         stale += adding.stale
         return left

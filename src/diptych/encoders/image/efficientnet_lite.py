@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.image.card_squares import HalfUncutGraph, UncutGraph
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import (
@@ -31,9 +30,6 @@ _BATCH_NORM_EPSILON = 1e-3
 _PIXEL_CENTRE, _PIXEL_SCALE = 127, 128.0
 _FEWEST_PIXELS, _MOST_PIXELS = 32, 1024
 _N_FEATURES = 1280
-Narrow = Literal["float16", "int8"]
-NARROW: tuple[Narrow, ...] = get_args(Narrow)
-"""Precisions besides float32."""
 Convolution = tuple[FloatArray, FloatArray]
 """A kernel and a bias."""
 STATISTICS_FOLDER = Path(__file__).parents[1] / "int8"
@@ -143,14 +139,6 @@ class FloatLayers:
     def features(self, values: Any) -> None:
         """Give out the mean of each channel."""
         self._graph.pooled_features(values, _N_FEATURES)
-
-
-class _HalfLayers(FloatLayers):
-    """Layers whose weights are rounded to float16, in a graph that computes with whichever numbers suit its device."""
-
-    def convolution(self, name: str, values: Any, weights: Convolution, **how: Any) -> Any:
-        kernel, bias = (part.astype(np.float16) for part in weights)
-        return super().convolution(name, values, (kernel, bias), **how)
 
 
 class _Int8Layers:
@@ -265,8 +253,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         discrepancy", NeurIPS 2019), at a cost that grows with the area.
     precision:
         None for float32; ``int8`` computes in eight-bit integers: about twice as fast where the processor has
-        instructions for them. ``float16`` has weights of half the length; a graphics card computes with such numbers,
-        too, and the processor in float32. Both have features of their own, which must not be mixed with others.
+        instructions for them. Its features differ from those in float32 and must not be mixed with them.
     batch_size, n_threads:
         Pictures encoded at once, and threads (all cores); neither changes the features.
 
@@ -286,7 +273,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         crop: Literal["whole", "centre"] = "whole",
         mirror: bool = False,
         pixels: int | None = None,
-        precision: Narrow | None = None,
+        precision: Literal["int8"] | None = None,
         batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
@@ -324,11 +311,6 @@ class EfficientNetLite(ConvolutionalEncoder):
         return QuantisedGraph if self.precision == "int8" else ConvolutionGraph
 
     @property
-    def uncut_graph_type(self) -> type[UncutGraph]:
-        """What :meth:`write_network` takes for a graphics card."""
-        return HalfUncutGraph if self.precision == "float16" else UncutGraph
-
-    @property
     def _known(self) -> LiteNetwork:
         known = lite_network(self.network)
         return known if self.pixels is None else replace(known, side=self.pixels)
@@ -342,9 +324,8 @@ class EfficientNetLite(ConvolutionalEncoder):
                 f"pixels must lie between {_FEWEST_PIXELS} and {_MOST_PIXELS}, or be None for the network's own "
                 f"{lite_network(self.network).side}; got {self.pixels}"
             )
-        if self.precision not in (None, *NARROW):
-            names = " or ".join(map(repr, NARROW))
-            raise InvalidInputError(f"precision must be {names}, or None for float32, got {self.precision!r}")
+        if self.precision not in (None, "int8"):
+            raise InvalidInputError(f"precision must be 'int8', or None for float32, got {self.precision!r}")
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""
@@ -352,7 +333,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         if isinstance(graph, QuantisedGraph):
             layers = _Int8Layers(graph, Weights((self._known.statistics_file,)))
         else:
-            layers = (_HalfLayers if self.precision == "float16" else FloatLayers)(graph)
+            layers = FloatLayers(graph)
         LiteWriter(layers, self._known).write()
 
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:

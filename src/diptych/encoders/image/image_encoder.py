@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -16,16 +15,8 @@ from numpy.typing import NDArray
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.data.item_sequences import is_listed
-from diptych.devices import ACCELERATORS, accelerators, batch_for_card, chosen_device, uses_card
+from diptych.devices import batch_for_device
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
-from diptych.encoders.image.card_squares import StackedPictures, UncutGraph, resizing
-from diptych.encoders.image.encoding_plan import (
-    TRIAL_PHOTOGRAPHS,
-    EncodingPlan,
-    is_near,
-    known_plan,
-    measure_plan,
-)
 from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
@@ -36,7 +27,6 @@ if TYPE_CHECKING:
 
 # Two threads that begin together need one network.
 _opening = threading.Lock()
-_stacked = StackedPictures()
 
 
 class ImageEncoder(Encoder):
@@ -214,67 +204,13 @@ class ConvolutionalEncoder(ImageEncoder):
 
     @property
     def pictures_at_once(self) -> int:
-        """Pictures of a batch: more on a card, and where a measured plan keeps all cores busy with more."""
-        plan = None if uses_card() else self._plan
-        return batch_for_card(self.batch_size) if plan is None else max(self.batch_size, plan.pictures_at_once)
-
-    @property
-    def _plan(self) -> EncodingPlan | None:
-        """What is done instead of the usual: what the accelerator asks for that was chosen, or what was measured."""
-        if chosen_device() in ACCELERATORS:
-            return self._chosen_plan()
-        plan = self._measured_plan
-        is_here = plan is None or plan.accelerator is None or plan.accelerator in accelerators()
-        return plan if is_here else None
-
-    @property
-    def _measured_plan(self) -> EncodingPlan | None:
-        # Who names a number of threads has chosen.
-        return known_plan(self.network_name, self.threads) if self.n_threads is None else None
-
-    def _chosen_plan(self) -> EncodingPlan | None:
-        """Return the plan for the accelerator that was chosen, None with a warning where it makes other features."""
-        (device,) = accelerators()
-        checked: dict[str, EncodingPlan | None] = vars(self).setdefault("_checked_plans", {})
-        if device not in checked:
-            plan, name = EncodingPlan.accelerated(device, self.threads), ACCELERATORS[device].name
-            squares = [self.prepare(file) for file in TRIAL_PHOTOGRAPHS]
-            usual = EncodingPlan.usual(self.threads, len(squares))
-            has_float = self.graph_type is ConvolutionGraph
-            is_same = has_float and is_near(self._run(plan, squares), self._run(usual, squares))
-            if not is_same:
-                trouble = "makes other features of this network" if has_float else "runs no network in eight bits"
-                warnings.warn(f"{name} {trouble}; the processor runs it", stacklevel=2)
-            checked[device] = plan if is_same else None
-        return checked[device]
-
-    @property
-    def accelerator(self) -> str | None:
-        """What runs the network besides the processor and NVIDIA's cards, None where nothing does."""
-        plan = None if uses_card() else self._plan
-        return None if plan is None else plan.accelerator
-
-    @property
-    def lacks_plan(self) -> bool:
-        """Whether `measure_plan` would find something out; a card needs no plan."""
-        return self.n_threads is None and not uses_card() and self._plan is None
-
-    def measure_plan(self) -> None:
-        """Find out how this machine encodes many pictures soonest, for this and later runs."""
-        squares = [self.prepare(file) for file in TRIAL_PHOTOGRAPHS]
-        usual = EncodingPlan.usual(self.threads, self.batch_size)
-        others = accelerators() if self.graph_type is ConvolutionGraph else ()
-        measure_plan(self.network_name, self.threads, usual, squares, self._run, others)
+        """Pictures of a batch: more on an accelerator."""
+        return batch_for_device(self.batch_size)
 
     @property
     def graph_type(self) -> type[ConvolutionGraph]:
         """What :meth:`write_network` takes."""
         return ConvolutionGraph
-
-    @property
-    def uncut_graph_type(self) -> type[UncutGraph]:
-        """What :meth:`write_network` takes where a graphics card cuts the squares."""
-        return UncutGraph
 
     @property
     def square(self) -> Square:
@@ -293,7 +229,7 @@ class ConvolutionalEncoder(ImageEncoder):
             raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
 
     def held(self, picture: Picture) -> NDArray[np.uint8] | None:
-        """Return the square that was cut when the picture was read, or what a card cuts it from."""
+        """Return the square that was cut when the picture was read."""
         return held_square(picture, self.square)
 
     def prepare(self, picture: Picture) -> NDArray[np.uint8]:
@@ -301,62 +237,21 @@ class ConvolutionalEncoder(ImageEncoder):
         held = self.held(picture)
         return self.square.cut(self.read(picture)) if held is None else held
 
-    @property
-    def cuts_on_card(self) -> bool:
-        """Whether a graphics card cuts the squares; one of bytes runs mostly on the processor."""
-        return uses_card() and self.graph_type is ConvolutionGraph
-
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the pooled features of prepared squares."""
-        if self.cuts_on_card:
-            return self._cut_on_card(prepared)
-        if uses_card():
-            return self._features(self.open_network(), np.stack(prepared))
-        plan = self._plan
-        if plan is None or len(prepared) < plan.n_runs:
-            plan = EncodingPlan.usual(self.threads, len(prepared))
-        return self._run(plan, prepared)
-
-    def _run(self, plan: EncodingPlan, prepared: Sequence[AnyArray]) -> FloatArray:
-        network, parts = self.open_network(plan.threads_each, plan.accelerator), plan.parts(prepared)
-        if plan.n_runs == 1:
-            return np.concatenate([self._features(network, part) for part in parts])
-        with ThreadPoolExecutor(plan.n_runs) as pool:
-            return np.concatenate(list(pool.map(lambda part: self._features(network, part), parts)))
-
-    def _features(self, network: Network, pixels: NDArray[np.uint8]) -> FloatArray:
+        network, pixels = self.open_network(), np.stack(prepared)
         features = network.run("features", {"pixels": pixels})
         if not self.mirror:
             return features
         return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
 
-    def _cut_on_card(self, prepared: Sequence[AnyArray]) -> FloatArray:
-        """Return the features of squares, and of pictures that none was cut from: those of a size go together."""
-        features = np.empty((len(prepared), self.n_features), dtype=np.float32)
-        rows: dict[tuple[int, ...], list[int]] = {}
-        for row, pixels in enumerate(prepared):
-            rows.setdefault(pixels.shape[:2], []).append(row)
-        network = self.open_network()
-        for (height, width), of_size in rows.items():
-            across, down = resizing(self.square, height, width)
-            pixels = _stacked.of([prepared[row] for row in of_size])
-            made = [
-                network.run("features", {"pixels": pixels, "across": np.ascontiguousarray(columns), "down": down})
-                for columns in ((across, across[:, ::-1]) if self.mirror else (across,))
-            ]
-            features[of_size] = made[0] if len(made) == 1 else np.mean(made, axis=0)
-        return features
-
-    def open_network(self, n_threads: int | None = None, accelerator: str | None = None) -> Network:
-        """Return the network, ready to run on so many threads, by default all of the encoder's."""
-        name, graph = self.network_name, self.graph_type
-        if self.cuts_on_card:
-            name, graph = f"{name} uncut", self.uncut_graph_type
-        key = (name, n_threads or self.threads, accelerator)
+    def open_network(self) -> Network:
+        """Return the network, ready to run."""
+        key = self.network_name, self.threads
         with _opening:
-            opened: dict[tuple[str, int, str | None], Network] = vars(self).setdefault("_networks", {})
+            opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
             if key not in opened:
-                opened[key] = Network.written_once(name, graph, self.write_network, key[1], device=accelerator)
+                opened[key] = Network.written_once(self.network_name, self.graph_type, self.write_network, self.threads)
             return opened[key]
 
     def probabilities(self, features: FloatArray) -> FloatArray:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -75,71 +73,12 @@ class Square:
 
 
 Squares = Mapping[Square, NDArray[np.uint8]]
-Places = Mapping[Square, tuple[int, tuple[int, ...]]]
-# Two threads that ask for the pixels of one file need them once.
-_reading = threading.Lock()
-
-
-class LaidDownPixels:
-    """Pixels of several pictures in a file, which lies in memory: read once they are asked for, in any process.
-
-    The file is removed then, or when nobody it was sent to can ask for it any more.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._pixels: NDArray[np.uint8] | None = None
-        self._cut: dict[int, NDArray[np.uint8]] = {}
-
-    @classmethod
-    def sent(cls, path: Path) -> LaidDownPixels:
-        """Return the pixels for whoever they were sent to."""
-        pixels = cls(path)
-        weakref.finalize(pixels, path.unlink, missing_ok=True).atexit = False
-        return pixels
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LaidDownPixels.sent, (self._path,)
-
-    def cut(self, start: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-        """Return the pixels that lie in a place; those of one place are the same object."""
-        with _reading:
-            if self._pixels is None:
-                # Mapped page by page as it is used, it would take longer, and other threads would wait.
-                self._pixels = np.fromfile(self._path, dtype=np.uint8)
-                self._path.unlink()
-            if start not in self._cut:
-                self._cut[start] = self._pixels[start : start + np.prod(shape)].reshape(shape)
-            return self._cut[start]
-
-
-class LaidDownSquares(Mapping[Square, NDArray[np.uint8]]):
-    """The squares of one picture, or what they are cut from, by their places among pixels that were laid down."""
-
-    def __init__(self, pixels: LaidDownPixels, places: Places) -> None:
-        self._pixels = pixels
-        self._places = places
-
-    def __getitem__(self, square: Square) -> NDArray[np.uint8]:
-        place = self._places[square]
-        try:
-            return self._pixels.cut(*place)
-        except OSError:
-            # Who had read them may have died; the picture itself is still there.
-            raise KeyError(square) from None
-
-    def __iter__(self) -> Iterator[Square]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 class HashedFile(type(Path())):  # type: ignore[misc]
     """The path of a file that was read and hashed before, so that whoever encodes it need not do so again.
 
-    It is a path like any other. Paths made from it know nothing, and without squares, which are for this machine alone,
-    it goes to other processes as a plain one.
+    It is a path like any other. Paths made from it know nothing, and it goes to other processes as a plain one.
     """
 
     digest: bytes | None = None
@@ -149,7 +88,7 @@ class HashedFile(type(Path())):  # type: ignore[misc]
     """What the file was like before it was hashed."""
 
     squares: Squares = MappingProxyType({})
-    """What networks look at, or the pixels that a graphics card cuts it from, where they are at hand."""
+    """What networks look at, where it is at hand."""
 
     @classmethod
     def of(cls, path: str | Path, digest: bytes | None, status: os.stat_result | None, squares: Squares) -> HashedFile:
@@ -159,11 +98,9 @@ class HashedFile(type(Path())):  # type: ignore[misc]
         return file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self.squares:
-            return Path, (os.fspath(self),)
-        return HashedFile.of, (os.fspath(self), self.digest, self.status, self.squares)
+        return Path, (os.fspath(self),)
 
 
 def held_square(picture: Any, square: Square) -> NDArray[np.uint8] | None:
-    """Return the square that comes with a picture, or the pixels to cut it from, if they do."""
+    """Return the square that comes with a picture, if it does."""
     return picture.squares.get(square) if isinstance(picture, HashedFile) else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.data.folders import cache_folder
-from diptych.devices import batch_for_card
+from diptych.devices import batch_for_device
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_image
@@ -127,7 +127,7 @@ class JointImageEncoder(JointTower, ImageEncoder):
     @property
     def pictures_at_once(self) -> int:
         """Pictures of a batch."""
-        return batch_for_card(self.batch_size)
+        return batch_for_device(self.batch_size)
 
     @property
     def reading_side(self) -> int:

@@ -135,7 +135,7 @@ class SafetensorsFolder(JointFolder):
         )
 
     def _network(self, tower: str, describe: Callable[[TransformerGraph], None], n_threads: int | None) -> Network:
-        return Network.written_once(f"{self.family} {tower} {self.digest} 2", TransformerGraph, describe, n_threads)
+        return Network.written_once(f"{self.family} {tower} {self.digest}", TransformerGraph, describe, n_threads)
 
     def files(self) -> Iterable[Path]:
         """Return the configuration, the weights and the files around them."""

@@ -120,7 +120,7 @@ class UniversalSentenceEncoder(Encoder):
         for name, sha256 in _SHA256.items():
             check_known_file(folder / name, sha256)
         describe = partial(_write, folder=folder)
-        name = f"universal sentence encoder with its pieces {self.weights_digest} {self.revision}"
+        name = f"universal sentence encoder {self.weights_digest} {self.revision}"
         network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
         return network, SentencePieces(network.kept, max_tokens=_MAX_TOKENS)
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
-from diptych.collection.changes.file_reading import use_processes
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
@@ -262,7 +261,6 @@ _LOCK_SECONDS = 600.0
 
 def main() -> int:
     """Do the job that standard input describes in one line; return the exit status."""
-    use_processes()
     # Whatever a library prints must not end up among the reports.
     reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
