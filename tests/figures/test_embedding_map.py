@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from diptych.errors import InvalidInputError, MissingPackageError
 from diptych.figures import embedding_map, precision_scope, retrieval_examples, save_figure
-from diptych.figures.embedding_map import MOST_CLASSES, neighbourhood
+from diptych.figures.embedding_map import MAX_CLASSES, neighbourhood
 from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
 
 CURVE = {"image_query": [0.6, 0.4, 0.2], "text_query": [0.5, 0.3, 0.1]}
@@ -65,7 +65,7 @@ def test_a_map_that_cannot_be_drawn_is_refused() -> None:
     images, texts, labels = points()
     with pytest.raises(InvalidInputError, match="aligned points of one space"):
         embedding_map({"after": (images, texts[:, :3])}, labels)
-    with pytest.raises(InvalidInputError, match=f"at most {MOST_CLASSES} classes, got 24"):
+    with pytest.raises(InvalidInputError, match=f"at most {MAX_CLASSES} classes, got 24"):
         embedding_map({"after": (images, texts)}, np.arange(24))
     with pytest.raises(InvalidInputError, match="method must be one of tsne, umap"):
         embedding_map({"after": (images, texts)}, labels, method="pca")

@@ -10,7 +10,7 @@ import pytest
 
 from diptych.errors import InvalidInputError
 from diptych.figures import query_group_bars, visual_shares
-from diptych.figures.group_results import MOST_QUERY_GROUP_METHODS
+from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
 
 
 def test_shares_are_a_dotted_line_and_weighted_ones_a_solid_line():
@@ -38,9 +38,9 @@ def test_groups_of_queries_are_bars_side_by_side():
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["random", "a", "b"]
 
 
-@pytest.mark.parametrize("count", [0, MOST_QUERY_GROUP_METHODS + 1])
+@pytest.mark.parametrize("count", [0, MAX_QUERY_GROUP_METHODS + 1])
 def test_too_many_methods_are_refused(count):
-    with pytest.raises(InvalidInputError, match=f"one to {MOST_QUERY_GROUP_METHODS} methods"):
+    with pytest.raises(InvalidInputError, match=f"one to {MAX_QUERY_GROUP_METHODS} methods"):
         query_group_bars(["all"], {str(number): [0.5] for number in range(count)})
 
 

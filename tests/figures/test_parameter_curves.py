@@ -7,14 +7,14 @@ import pytest
 
 from diptych.errors import InvalidInputError
 from diptych.figures import method_precision_recall, save_figure, sensitivity
-from diptych.figures.retrieval_curves import MOST_PRECISION_RECALL_METHODS
+from diptych.figures.retrieval_curves import MAX_PRECISION_RECALL_METHODS
 from diptych.figures.style import COLOURS
 
 CURVE = {"image_query": [0.6, 0.4, 0.2], "text_query": [0.5, 0.3, 0.1]}
 
 
 def test_each_method_is_a_line_of_its_own_look_in_both_panels():
-    methods = {f"method {number}": CURVE for number in range(MOST_PRECISION_RECALL_METHODS)}
+    methods = {f"method {number}": CURVE for number in range(MAX_PRECISION_RECALL_METHODS)}
     figure = method_precision_recall(methods, {way: [0.1] * 3 for way in CURVE}, title="All")
     for axes, way in zip(figure.axes, CURVE, strict=True):
         lines = axes.get_lines()
@@ -25,9 +25,9 @@ def test_each_method_is_a_line_of_its_own_look_in_both_panels():
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
 
 
-@pytest.mark.parametrize("count", [0, MOST_PRECISION_RECALL_METHODS + 1])
+@pytest.mark.parametrize("count", [0, MAX_PRECISION_RECALL_METHODS + 1])
 def test_methods_that_cannot_be_told_apart_are_refused(count):
-    with pytest.raises(InvalidInputError, match=f"one to {MOST_PRECISION_RECALL_METHODS} methods"):
+    with pytest.raises(InvalidInputError, match=f"one to {MAX_PRECISION_RECALL_METHODS} methods"):
         method_precision_recall({str(number): CURVE for number in range(count)})
 
 

@@ -42,6 +42,7 @@ from diptych.space import DIRECTIONS, Direction
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
 BY_INSTANCE: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank(), AP())
 CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
+FORMAT_VERSION = 1
 
 
 class Stages(Protocol):
@@ -77,7 +78,7 @@ def describe_measure(measure: Measure) -> str:
 
 
 def is_rank(measure: Measure) -> bool:
-    """Say whether the measure is a rank, where less is better, and not a share."""
+    """Return True if the measure is a rank, where less is better, and not a share."""
     return isinstance(measure, MedianRank | MeanRank)
 
 
@@ -281,9 +282,6 @@ def _confusion(model: CrossModalModel, test: Pairs) -> dict[Direction, Confusion
     truth: ArrayByDirection = {"image_query": names, "text_query": names[test.owners]}
     encoded = EncodedRetrieval(model.space, points, points, truth, truth)
     return {way: encoded.confusion(way) for way in DIRECTIONS}
-
-
-FORMAT_VERSION = 1
 
 
 def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:

@@ -58,6 +58,21 @@ __all__ = [
     "spread",
 ]
 
+# Everything that a number of the journal depends on.
+_SOURCES = (
+    "arrays.py",
+    "space.py",
+    "codes",
+    "data",
+    "metrics",
+    "models",
+    "protocols",
+    "benchmark/task.py",
+    "benchmark/hashing.py",
+    "benchmark/studies/hash_codes.py",
+)
+BITS = (4, 8, 16, 32, 64, 128)
+
 
 @dataclass(frozen=True)
 class BitBudgetReport(BenchmarkReport):
@@ -133,21 +148,6 @@ class BitBudgetReport(BenchmarkReport):
         return values
 
 
-# Everything that a number of the journal depends on.
-_SOURCES = (
-    "arrays.py",
-    "space.py",
-    "codes",
-    "data",
-    "metrics",
-    "models",
-    "protocols",
-    "benchmark/task.py",
-    "benchmark/hashing.py",
-    "benchmark/studies/hash_codes.py",
-)
-
-
 def code_journal(folder: str | PathLike[str], task: HashingTask, splits: DatasetSplits) -> Journal[list[CodeResult]]:
     """Return the journal of a task: its name is a digest of the features and of the code that measures them."""
     features = (task.name, task.images, task.texts, pairs_digest(splits.train), pairs_digest(splits.test))
@@ -166,9 +166,6 @@ def fit_key(method: HashingModel, n_bits: int, fold: int) -> str:
     chosen = method.get_params().items()
     parameters = {name: repr(value) for name, value in chosen if name not in given_by_fold}
     return json.dumps([type(method).__name__, parameters, n_bits, fold], sort_keys=True)
-
-
-BITS = (4, 8, 16, 32, 64, 128)
 
 
 def hashing_methods() -> dict[str, type[HashingModel]]:

@@ -45,6 +45,21 @@ from diptych.space import DIRECTIONS, Direction, opposite
 
 ByDirection = dict[Direction, float]
 
+SCOPES = (10, 20, 50, *range(100, 1001, 100))
+_MAX_CLASSES = 6
+_MAX_ITEMS = 300
+# Everything that a number of the journal depends on, besides the features.
+_SOURCES = (
+    "arrays.py",
+    "space.py",
+    "metrics",
+    "models",
+    "protocols",
+    "benchmark/task.py",
+    "benchmark/neural.py",
+    "benchmark/studies/zhang.py",
+)
+
 
 @dataclass(frozen=True)
 class NeuralResult:
@@ -67,9 +82,6 @@ class NeuralResult:
     def as_json(self) -> dict[str, Any]:
         """Return plain values, from which ``NeuralResult(**values)`` makes it again."""
         return asdict(self)
-
-
-SCOPES = (10, 20, 50, *range(100, 1001, 100))
 
 
 def fit_method(
@@ -118,9 +130,6 @@ def measure_fit(
 
 Points = tuple[FloatArray, FloatArray]
 
-_MOST_CLASSES = 6
-_MOST_ITEMS = 300
-
 
 @dataclass(frozen=True, eq=False)
 class Illustration:
@@ -156,10 +165,10 @@ class Illustration:
         if self.pairs.is_multi_label:
             names = np.where(np.asarray(self.pairs.labels).sum(axis=1) == 1, names, "")
         known, counts = np.unique(names[names != ""], return_counts=True)
-        commonest = known[np.argsort(-counts, kind="stable")[:_MOST_CLASSES]]
+        commonest = known[np.argsort(-counts, kind="stable")[:_MAX_CLASSES]]
         rows = np.flatnonzero(np.isin(names, commonest))
-        if len(rows) > _MOST_ITEMS:
-            rows = np.sort(np.random.default_rng(seed).permutation(rows)[:_MOST_ITEMS])
+        if len(rows) > _MAX_ITEMS:
+            rows = np.sort(np.random.default_rng(seed).permutation(rows)[:_MAX_ITEMS])
         return rows, names[rows]
 
     def stages(self, rows: IntArray, seed: int = 0) -> dict[str, Points]:
@@ -309,19 +318,6 @@ class NeuralReport(BenchmarkReport):
             "chance": self.chance(label, way) if self.results else None,
             "published": self.published(method, label, way),
         }
-
-
-# Everything that a number of the journal depends on, besides the features.
-_SOURCES = (
-    "arrays.py",
-    "space.py",
-    "metrics",
-    "models",
-    "protocols",
-    "benchmark/task.py",
-    "benchmark/neural.py",
-    "benchmark/studies/zhang.py",
-)
 
 
 def neural_journal(folder: str | PathLike[str], task: NeuralTask, data: NeuralData) -> Journal[NeuralResult]:

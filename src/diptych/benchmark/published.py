@@ -11,6 +11,18 @@ from importlib.resources import files
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS, Direction
 
+_PAPER = "002"
+# Their MAP@R divides by the relevant items among the first R.
+PAPER_LABELS = {
+    "MAP@50": "MAP@50 (retrieved)",
+    "MAP@all": "MAP",
+    "Recall@1": "R@1",
+    "Recall@5": "R@5",
+    "Recall@10": "R@10",
+}
+# The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
+DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+
 
 @cache
 def published_rows() -> tuple[dict[str, str], ...]:
@@ -100,16 +112,6 @@ def published_value(paper: str, table: str, method: str, metric: str, regime: st
     return next((row["value"] for row in published_rows() if tuple(row[key] for key in keys) == wanted), None)
 
 
-_PAPER = "002"
-# Their MAP@R divides by the relevant items among the first R.
-PAPER_LABELS = {
-    "MAP@50": "MAP@50 (retrieved)",
-    "MAP@all": "MAP",
-    "Recall@1": "R@1",
-    "Recall@5": "R@5",
-    "Recall@10": "R@10",
-}
-
 PublishedScores = dict[str, dict[str, dict[Direction, float]]]
 
 
@@ -127,10 +129,6 @@ def published_scores(table: str) -> PublishedScores:
             measured = scores.setdefault(row["method"], {}).setdefault(PAPER_LABELS[row["metric"]], {})
             measured.update({way: float(row["value"]) for way in DIRECTIONS if way == row["direction"]})
     return scores
-
-
-# The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
-DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
 
 
 def published_distance(dataset: str, method: str, metric: str) -> Published:

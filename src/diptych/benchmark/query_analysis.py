@@ -93,7 +93,7 @@ def _share(part: float, whole: FloatArray) -> float | None:
 
 
 def _fails(searches: FloatArray, answered: FloatArray, inside: BoolArray) -> bool:
-    """Say whether searches in a group are answered less often than the others, by Fisher's exact test."""
+    """Return True if searches in a group are answered less often than the others, by Fisher's exact test."""
     from scipy.stats import fisher_exact
 
     table = [

@@ -20,6 +20,39 @@ from diptych.space import DIRECTIONS, Direction
 
 PrintedRow = Mapping[str, str]
 
+_SCORES = {"MAP": 1, "MAP@50": 1, "MAP@all": 1, "NDCG@25": 1, "MAP_percent": 100, "CMC_rank1_percent": 100}
+_TVGRAZ = "TVGraz is not publicly available"
+# Our short names of the methods of Liu et al.; their correlation matching is CCA.
+_LIU_METHODS = {"SM": "sm", "deep-TS": "deep-ts", "TS": "ts", "CM": "cca"}
+_LIU_CODES = {"MM-NN": "mm-nn", "SCMorth": "scm-orth", "CVH": "cvh"}
+_LIU_MEASURES = {"MAP_percent": "AP()", "CMC_rank1_percent": "CMC@1"}
+_MENON_TASKS = {"Table 1": "pairwise-wikipedia", "Table 2": "pairwise-pascal"}
+# The paper's own data first, then the nearest that people hold.
+_ZHANG_TASKS = {"Table 1": ("coco-pairs", "coco"), "Table 2": ("flickr30k", "flickr8k")}
+_MNIL_PARAMETERS = {"rho": "margin", "tau": "within_margin", "beta_1": "image_term", "beta_2": "text_term"}
+_MNIL = "MNiL"
+_CLICKS = "diptych bench clicks"
+_CLICKTURE = "Clickture's queries and pictures are not publicly available"
+_JUDGED_LISTS = {"MIRFlickr-test": "words", "Clickture-dev": "experts", "IRC-MM15-test": "pascal"}
+_COUNTS = {"n_queries": "queries", "n_images": "pictures", "n_pairs": "judged"}
+# Which network stands for which; the paper has three.
+STAND_INS = {"CaffeNet": "lite2", "VggNet": "lite0", "Feature-fusion": "feature fusion"}
+_AVERAGE = "average fusion"
+_LEARNED = "learned fusion"
+_RANDOM = "random"
+_MODELS = ("image2text", "text2image", "psi", "devise", "conse")
+_BOUNDS = {"Upper bound": "upper_bound", "random": _RANDOM, "Random baseline": _RANDOM}
+_FUSIONS = {"Method-fusion": _AVERAGE, "average-fusion": _AVERAGE, "learned-fusion": _LEARNED}
+_PIXELS_OF_CLICKTURE = "it trains on the pixels of Clickture-Lite's pictures, which are not publicly available"
+_ONLY_QUOTED = "a method of other authors that the paper only quotes"
+_QUOTED = {
+    "Top performer [35]": "the authors' earlier fusion, one of whose methods is not described",
+    "CSM [12]": _PIXELS_OF_CLICKTURE,
+    "BoWDNN [50]": _PIXELS_OF_CLICKTURE,
+    **dict.fromkeys(("CCL [30]", "MRW-NN [21]", "RCCA [22]"), _ONLY_QUOTED),
+}
+_WIKIPEDIA = "diptych bench costa-pereira --data wikipedia"
+
 
 class StoredResults:
     """What `diptych bench run` and the studies left in one folder, packed or not, as reproduction looks it up."""
@@ -58,7 +91,6 @@ class Ours:
     same_data: bool = False
 
 
-_SCORES = {"MAP": 1, "MAP@50": 1, "MAP@all": 1, "NDCG@25": 1, "MAP_percent": 100, "CMC_rank1_percent": 100}
 _SCORES |= {f"Recall@{cutoff}": 1 for cutoff in (1, 5, 10)}
 
 
@@ -92,7 +124,6 @@ def _answer(row: PrintedRow, results: StoredResults) -> Answer:
 
 
 Found = Ours | str
-_TVGRAZ = "TVGraz is not to be had"
 
 
 def _or_not_run(value: float | None, command: str, *, same_data: bool = False) -> Found:
@@ -101,15 +132,9 @@ def _or_not_run(value: float | None, command: str, *, same_data: bool = False) -
     return Ours(float(value), command, same_data)
 
 
-# Our short names of the methods of Liu et al.; their correlation matching is CCA.
-_LIU_METHODS = {"SM": "sm", "deep-TS": "deep-ts", "TS": "ts", "CM": "cca"}
-_LIU_CODES = {"MM-NN": "mm-nn", "SCMorth": "scm-orth", "CVH": "cvh"}
-_LIU_MEASURES = {"MAP_percent": "AP()", "CMC_rank1_percent": "CMC@1"}
-
-
 def _liu(row: PrintedRow, results: StoredResults) -> Found:
     if row["dataset"] == "NUS-WIDE":
-        return "NUS-WIDE is not to be had"
+        return "NUS-WIDE is not publicly available"
     if row["table"] == "Table I":
         tasks = f"extendable-{row['dataset'].split()[0].lower()}"
         count = _count_pairs if row["metric"] == "capacity_pairs" else _count_classes
@@ -141,9 +166,6 @@ def _count_classes(results: StoredResults, tasks: str) -> int:
     return len({*unseen.train_classes, *unseen.test_classes})
 
 
-_MENON_TASKS = {"Table 1": "pairwise-wikipedia", "Table 2": "pairwise-pascal"}
-
-
 def _menon(row: PrintedRow, results: StoredResults) -> Found:
     task = _MENON_TASKS.get(row["table"])
     if task is None:
@@ -152,12 +174,6 @@ def _menon(row: PrintedRow, results: StoredResults) -> Found:
     rows = results.studies.get(task, {}).get("rows", ())
     value = next((found[column] for found in rows if found["name"].lower() == row["method"].lower()), None)
     return _or_not_run(value, f"diptych bench {task}", same_data=task == "pairwise-wikipedia")
-
-
-# The paper's own data first, then the nearest that people hold.
-_ZHANG_TASKS = {"Table 1": ("coco-pairs", "coco"), "Table 2": ("flickr30k", "flickr8k")}
-_MNIL_PARAMETERS = {"rho": "margin", "tau": "within_margin", "beta_1": "image_term", "beta_2": "text_term"}
-_MNIL = "MNiL"
 
 
 def _zhang(row: PrintedRow, results: StoredResults) -> Found:
@@ -191,26 +207,6 @@ def _neural_value(results: StoredResults, table: str, name: str, metric: str, di
             values = [cells[way]["mean"] for way in (DIRECTIONS if direction == "average" else (direction,))]
             return None if None in values else float(np.mean(values))
     return None
-
-
-_CLICKS = "diptych bench clicks"
-_CLICKTURE = "Clickture's queries and pictures are not to be had"
-_JUDGED_LISTS = {"MIRFlickr-test": "words", "Clickture-dev": "experts", "IRC-MM15-test": "pascal"}
-_COUNTS = {"n_queries": "queries", "n_images": "pictures", "n_pairs": "judged"}
-# Which network stands for which; the paper has three.
-STAND_INS = {"CaffeNet": "lite2", "VggNet": "lite0", "Feature-fusion": "feature fusion"}
-_AVERAGE, _LEARNED, _RANDOM = "average fusion", "learned fusion", "random"
-_MODELS = ("image2text", "text2image", "psi", "devise", "conse")
-_BOUNDS = {"Upper bound": "upper_bound", "random": _RANDOM, "Random baseline": _RANDOM}
-_FUSIONS = {"Method-fusion": _AVERAGE, "average-fusion": _AVERAGE, "learned-fusion": _LEARNED}
-_PIXELS_OF_CLICKTURE = "it trains on the pixels of Clickture-Lite's pictures, which are not to be had"
-_ONLY_QUOTED = "a method of other authors that the paper only quotes"
-_QUOTED = {
-    "Top performer [35]": "the authors' earlier fusion, one of whose methods is not described",
-    "CSM [12]": _PIXELS_OF_CLICKTURE,
-    "BoWDNN [50]": _PIXELS_OF_CLICKTURE,
-    **dict.fromkeys(("CCL [30]", "MRW-NN [21]", "RCCA [22]"), _ONLY_QUOTED),
-}
 
 
 def _dong(row: PrintedRow, results: StoredResults) -> Found:
@@ -280,9 +276,6 @@ def _dong_constant(name: str) -> Found:
         "PSI mini-batch": (PSI().batch_size, "diptych methods psi"),
     }
     return Ours(*values[name], same_data=True)
-
-
-_WIKIPEDIA = "diptych bench costa-pereira --data wikipedia"
 
 
 def _costa_pereira(row: PrintedRow, results: StoredResults) -> Found:

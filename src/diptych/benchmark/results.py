@@ -36,6 +36,37 @@ FORMAT = 1
 
 ByDirection = dict[Direction, Any]
 
+_NUMBERS = (
+    "task",
+    "method",
+    "fold",
+    "seed",
+    "train_classes",
+    "test_classes",
+    "n_train",
+    "n_queries",
+    "n_gallery",
+    "measures",
+    "chance",
+    "curves",
+    "per_query",
+    "query_classes",
+    "classes",
+    "confusion",
+    "parameters",
+    "model",
+    "validation",
+    "code_statistics",
+    "space",
+    "fingerprint",
+)
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PACKED_SUFFIX = ".jsonl.gz"
+STUDIES = "studies"
+_STUDY_SUFFIXES = (".json", ".json.gz")
+_TRIALS = 10_000
+_MEASURE = "AP()"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -132,37 +163,6 @@ class Record:
         except ValueError:
             raise InvalidInputError(f"{source} is not JSON; delete it and run again") from None
         return cls.from_json(document, source)
-
-
-_NUMBERS = (
-    "task",
-    "method",
-    "fold",
-    "seed",
-    "train_classes",
-    "test_classes",
-    "n_train",
-    "n_queries",
-    "n_gallery",
-    "measures",
-    "chance",
-    "curves",
-    "per_query",
-    "query_classes",
-    "classes",
-    "confusion",
-    "parameters",
-    "model",
-    "validation",
-    "code_statistics",
-    "space",
-    "fingerprint",
-)
-
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-PACKED_SUFFIX = ".jsonl.gz"
-STUDIES = "studies"
-_STUDY_SUFFIXES = (".json", ".json.gz")
 
 
 class ResultFolder:
@@ -300,10 +300,6 @@ def _pack(path: Path, lines: Iterable[str]) -> Path:
     with atomic_write(path) as draft:
         draft.write_bytes(buffer.getvalue())
     return path
-
-
-_TRIALS = 10_000
-_MEASURE = "AP()"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,11 @@ from diptych.protocols import Tuning, evaluate_model, tune
 from diptych.protocols.journal import Progress
 from diptych.space import DIRECTIONS, Direction
 
+LACKS_LABELS = "learns from labels, of which there are none"
+M = TypeVar("M")
+R = TypeVar("R")
+_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
+
 
 class BenchmarkReport(ABC):
     """What every comparison gives: results to print, and everything as plain values to write."""
@@ -174,14 +179,10 @@ class StudyReport(BenchmarkReport):
 
 Stage = Callable[[str], AbstractContextManager[Progress]]
 
-LACKS_LABELS = "learns from labels, of which there are none"
-M = TypeVar("M")
-R = TypeVar("R")
-
 
 @contextmanager
 def silent_stage(title: str) -> Iterator[Progress]:
-    """Enter a long step of which nobody hears."""
+    """Enter a long step without reporting progress."""
     yield lambda done, total: None
 
 
@@ -297,9 +298,6 @@ def _row(entry: Method, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
         group=entry.group,
     )
     return row, result.chance(AP())
-
-
-_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
 
 
 def _distances(

@@ -24,6 +24,10 @@ from diptych.models.preprocessed import RowScaling
 from diptych.protocols import Fold, HoldOut, Retrieval, Training, evaluate_model
 from diptych.space import DIRECTIONS, Direction
 
+_QUICK_VALUES = 3
+_QUICK_REPEATS = 2
+_QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
+
 
 def with_principal_components(splits: DatasetSplits, n_image: int, n_text: int) -> DatasetSplits:
     """Replace a side that is wider than asked for by its principal components, learned from the training part.
@@ -253,11 +257,6 @@ class Sensitivity:
 def _test_scores(model: CrossModalModel, splits: DatasetSplits) -> list[float]:
     result = evaluate_model(model.fit(*splits.train.aligned()), splits.test)
     return [result[way].mean[AP()] for way in DIRECTIONS]
-
-
-_QUICK_VALUES = 3
-_QUICK_REPEATS = 2
-_QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
 
 
 @dataclass(frozen=True)

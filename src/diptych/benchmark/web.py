@@ -59,7 +59,9 @@ __all__ = [
     "word_lists",
 ]
 
-AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW = "average fusion", "learned fusion", "random"
+AVERAGE_FUSION = "average fusion"
+LEARNED_FUSION = "learned fusion"
+RANDOM_ROW = "random"
 FEATURE_FUSION = "feature fusion"
 _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person", "kid", "baby", "lady", "guy", "crowd"})
 _WORDS = "words"
@@ -67,7 +69,8 @@ NEIGHBOUR_MODELS: Mapping[str, type[Image2Text | Text2Image]] = {"image2text": I
 NEIGHBOUR_COUNTS = tuple(range(10, 151, 20))
 """The methods whose number of neighbours Figure 8 of the paper varies, and the numbers that it tries."""
 # Of Dong et al. (2018): the best of their grades, and how far down a list they look.
-_EXCELLENT, _CUTOFF = 3, 25
+_EXCELLENT = 3
+_CUTOFF = 25
 
 
 class WebReport(BenchmarkReport):

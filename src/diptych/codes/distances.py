@@ -19,6 +19,8 @@ from diptych.errors import InvalidInputError
 
 # Sums of this many ±1 are whole numbers that float32 holds exactly.
 _BLOCK_ROWS = 1 << 16
+CHUNK = 1 << 16
+_UNPACKED_ROWS = 1 << 13
 
 
 def pack_signs(decisions: FloatArray) -> NDArray[np.uint8]:
@@ -95,8 +97,6 @@ def distance_type(width: int) -> type[np.uint8] | type[np.uint16]:
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-CHUNK = 1 << 16
-_UNPACKED_ROWS = 1 << 13
 
 
 def thread_count(threads: int | None) -> int:

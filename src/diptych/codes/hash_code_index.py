@@ -26,9 +26,12 @@ _NEIGHBOURS = 10
 _SAMPLE_QUERIES = 256
 _TRAINING_ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 5
-_MOST_LISTS = 1 << 12
+_MAX_LISTS = 1 << 12
 _ADDED_ROWS = 1 << 18
-_FEW_QUERIES = 8
+_MIN_QUERIES_PER_THREAD = 8
+_FORMAT = "diptych-codes"
+_VERSION = "1"
+_MIN_SHARE = 0.5
 
 
 def central_codes(
@@ -111,7 +114,7 @@ class ApproximateCodes:
 
     def search(self, queries: NDArray[np.uint8], k: int, *, threads: int = 1) -> DistancesAndPositions:
         """Return distances and positions of the ``k`` nearest found; position −1 where there are fewer."""
-        parts = list(row_blocks(len(queries), max(_FEW_QUERIES, -(-len(queries) // threads))))
+        parts = list(row_blocks(len(queries), max(_MIN_QUERIES_PER_THREAD, -(-len(queries) // threads))))
         found = in_parallel(lambda rows: self._search_alone(queries[rows], k), parts, threads)
         distances = np.concatenate([near for near, _ in found])
         positions = np.concatenate([places for _, places in found])
@@ -133,7 +136,7 @@ class ApproximateCodes:
 def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator, threads: int) -> Any:
     """Build the engine's lists with centres and assignments of our own: its own training waits for its threads."""
     faiss = faiss_package()
-    number = max(1, min(int(len(codes) ** 0.5), len(codes) // _TRAINING_ROWS_PER_LIST, _MOST_LISTS))
+    number = max(1, min(int(len(codes) ** 0.5), len(codes) // _TRAINING_ROWS_PER_LIST, _MAX_LISTS))
     sample = codes[np.sort(rng.permutation(len(codes))[: _TRAINING_ROWS_PER_LIST * number])]
     centres = faiss.IndexBinaryFlat(8 * codes.shape[1])
     centres.add(central_codes(sample, number, rounds=_TRAINING_ROUNDS, rng=rng, threads=threads))
@@ -146,10 +149,6 @@ def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator, threads: i
             lists = np.ascontiguousarray(nearest_codes(part, chosen, 1, threads=threads)[1][:, 0])
             engine.add_core(len(part), faiss.swig_ptr(part), None, faiss.swig_ptr(lists))
     return engine
-
-
-_FORMAT, _VERSION = "diptych-codes", "1"
-_LEAST_SHARE_ALLOWED = 0.5
 
 
 def write_hash_codes(
@@ -355,7 +354,7 @@ class CodeIndex:
         codes, listed = self._rows[: self._size], len(lists)
         candidates = listed if allowed is None else int(np.count_nonzero(allowed[:listed]))
         wanted = min(k, candidates)
-        if candidates < _LEAST_SHARE_ALLOWED * listed:
+        if candidates < _MIN_SHARE * listed:
             return nearest_codes(queries, codes, k, allowed=allowed, threads=self.threads)
         asked = wanted if allowed is None else min(listed, wanted * listed // candidates + k)
         distances, positions = lists.search(queries, asked, threads=self.threads)

@@ -21,9 +21,9 @@ MapMethod = Literal["tsne", "umap"]
 _METHODS: dict[MapMethod, str] = {"tsne": "t-SNE", "umap": "UMAP"}
 # Okabe and Ito's colours, then three darker ones; more classes than that share colours, which the legend would hide.
 _COLOURS = (*SERIES_COLOURS, "#8C6D1F", "#5A3E85", "#7A7A7A")
-MOST_CLASSES = len(_COLOURS)
+MAX_CLASSES = len(_COLOURS)
 _ROWS_AT_ONCE = 1024
-_LEAST_PERPLEXITY = 5.0
+_MIN_PERPLEXITY = 5.0
 
 
 class Neighbourhood(NamedTuple):
@@ -83,8 +83,8 @@ def embedding_map(
     if not stages:
         raise InvalidInputError("there is nothing to draw; give the points of at least one stage")
     names = [str(name) for name in np.unique(np.asarray(labels))]
-    if len(names) > MOST_CLASSES:
-        raise InvalidInputError(f"draw at most {MOST_CLASSES} classes, got {len(names)}; more cannot be told apart")
+    if len(names) > MAX_CLASSES:
+        raise InvalidInputError(f"draw at most {MAX_CLASSES} classes, got {len(names)}; more cannot be told apart")
     with house_style():
         figure = new_figure(5.2 * len(stages) + 1.6, 5.4)
         panels = np.atleast_1d(figure.subplots(1, len(stages)))
@@ -130,7 +130,7 @@ def _chance(classes: AnyArray) -> float:
 
 
 def _flat(points: FloatArray, method: MapMethod, seed: int) -> FloatArray:
-    perplexity = min(30.0, max(_LEAST_PERPLEXITY, len(points) / 10))
+    perplexity = min(30.0, max(_MIN_PERPLEXITY, len(points) / 10))
     if method == "tsne":
         from sklearn.manifold import TSNE
 

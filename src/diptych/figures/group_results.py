@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 CategoryMeans = Mapping[Direction, Mapping[str, float | None]]
 _BAR_WIDTH = 0.38
 # Numbers are written into the cells as long as they can be read.
-_MOST_CLASSES_WITH_NUMBERS = 25
+_MAX_CLASSES_WITH_NUMBERS = 25
 _DARK = 55
+# Okabe and Ito's colours, as light and dark in turn, so that neighbours are told apart in grey too.
+_GROUP_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7")
+_GROUP_WIDTH = 0.8
+MAX_QUERY_GROUP_METHODS = len(_GROUP_COLOURS)
 
 
 def category_bars(means: CategoryMeans, chance: CategoryMeans | None = None, *, title: str = "") -> Figure:
@@ -113,17 +117,11 @@ def _heat_map(axes: Axes, matrix: ConfusionMatrix) -> AxesImage:
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    if len(names) <= _MOST_CLASSES_WITH_NUMBERS:
+    if len(names) <= _MAX_CLASSES_WITH_NUMBERS:
         for row, column in np.argwhere(rates >= 0.5).tolist():
             colour = "white" if rates[row, column] > _DARK else INK
             axes.text(column, row, f"{rates[row, column]:.0f}", ha="center", va="center", fontsize=8, color=colour)
     return image
-
-
-# Okabe and Ito's colours, as light and dark in turn, so that neighbours are told apart in grey too.
-_GROUP_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7")
-_GROUP_WIDTH = 0.8
-MOST_QUERY_GROUP_METHODS = len(_GROUP_COLOURS)
 
 
 def query_group_bars(
@@ -148,7 +146,7 @@ def query_group_bars(
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0–0.5\\n120', '0.5–1\\n80']
     """
-    check_number_of_methods(len(scores), MOST_QUERY_GROUP_METHODS)
+    check_number_of_methods(len(scores), MAX_QUERY_GROUP_METHODS)
     bars = [] if chance is None else [("random", chance, CHANCE)]
     bars += [(name, values, colour) for (name, values), colour in zip(scores.items(), _GROUP_COLOURS, strict=False)]
     if not groups or any(len(values) != len(groups) for _, values, _ in bars):
@@ -215,7 +213,7 @@ def noise_curves(
     Figure 7 of Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", 2018, has this
     form: at fold h, h times as many irrelevant pictures stand among those that were judged for a query
     (:func:`diptych.protocols.with_noise`). A line called ``random`` is drawn as chance. Use it to see which methods
-    hold when nobody filtered the candidates first. ``against`` names what is varied instead.
+    hold without a filter on the candidates. ``against`` names what is varied instead.
 
     >>> from diptych.figures import noise_curves
     >>> figure = noise_curves([0, 1], {"PSI": [0.5, 0.4], "random": [0.4, 0.2]})

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Lines of different colours, black left out: it is the ink of the axes.
-MOST_PRECISION_RECALL_METHODS = len(SERIES_COLOURS) - 1
-_FEW_RADII = 33
-MOST_SCOPE_METHODS = len(SERIES_COLOURS) * len(SERIES_MARKERS)
+MAX_PRECISION_RECALL_METHODS = len(SERIES_COLOURS) - 1
+_MAX_BITS_WITH_MARKS = 33
+MAX_SCOPE_METHODS = len(SERIES_COLOURS) * len(SERIES_MARKERS)
 _NEARLY_ALL = 0.999
 
 
@@ -109,7 +109,7 @@ def method_precision_recall(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['CCA', 'chance']
     """
-    check_number_of_methods(len(precision), MOST_PRECISION_RECALL_METHODS)
+    check_number_of_methods(len(precision), MAX_PRECISION_RECALL_METHODS)
     highest = max(max(curve[way]) for curve in precision.values() for way in DIRECTIONS)
     with house_style():
         figure = new_figure(12.0, 4.6)
@@ -157,7 +157,7 @@ def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title
                 curve.x,
                 curve.y,
                 color=COLOURS[way],
-                marker=MARKERS[way] if lookup.n_bits < _FEW_RADII else None,
+                marker=MARKERS[way] if lookup.n_bits < _MAX_BITS_WITH_MARKS else None,
                 markersize=4,
                 label=DIRECTION_NAMES[way],
             )
@@ -193,7 +193,7 @@ def precision_scope(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['CCA', 'chance']
     """
-    check_number_of_methods(len(precision), MOST_SCOPE_METHODS)
+    check_number_of_methods(len(precision), MAX_SCOPE_METHODS)
     for name, curves in precision.items():
         if any(len(curves[way]) != len(scopes) for way in DIRECTIONS):
             raise InvalidInputError(f"{name} needs one precision for each of the {len(scopes)} scopes")

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WRONG, _RIGHT = "#C1121F", "#009E73"
+_WRONG = "#C1121F"
+_RIGHT = "#009E73"
 _MARKS = {True: ("✓", _RIGHT), False: ("✗", _WRONG)}
 _SIDE = 192
 _LINE = 24
-_MOST_LINES = 5
+_MAX_LINES = 5
 _CELL = (2.1, 2.5)
 
 
@@ -80,7 +81,7 @@ def _draw_item(axes: Axes, item: ShownItem) -> None:
         spine.set_visible(True)
         spine.set_linewidth(0.6)
         spine.set_color("#BBBBBB")
-    words = "\n".join(wrap(shorten(item.text, _LINE * _MOST_LINES, placeholder=" …"), _LINE))
+    words = "\n".join(wrap(shorten(item.text, _LINE * _MAX_LINES, placeholder=" …"), _LINE))
     if item.picture is None:
         axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=8, color=INK, transform=axes.transAxes)
         return

@@ -39,7 +39,10 @@ _SCORE_BYTES = 8
 _CACHED_GROUPS = 1 << 16
 # A score that is sorted takes the time of so many multiply-adds.
 _SORTING = 300
-_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_FLOAT = np.dtype(np.float32)
+_DOUBLE = np.dtype(np.float64)
+# Ranking all classes keeps every item of a query in several arrays at once.
+_BYTES_PER_ITEM = 320
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,10 +281,6 @@ def category_means(values: FloatArray, labels: ArrayLike) -> dict[Any, float]:
     names, codes = np.unique(classes[known], return_inverse=True)
     means = np.bincount(codes, weights=numbers[known]) / np.bincount(codes)
     return dict(zip(names.tolist(), means.tolist(), strict=True))
-
-
-# Ranking all classes keeps every item of a query in several arrays at once.
-_BYTES_PER_ITEM = 320
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,7 @@ class HammingRanking:
 class HammingLookup:
     """For every query and radius r = 0 … ``n_bits``: how many items lie within it, and how many are relevant.
 
-    This is retrieval by hash table instead of by ranking: whoever opens the buckets within radius r gets all items
+    This is retrieval by hash table instead of by ranking: opening the buckets within radius r gives all items
     there and no order among them, so that no tie has to be broken. A small radius may hold nothing at all.
     ``retrieved`` and ``found`` are counts, queries × radii; ``n_relevant`` is the number of relevant items of each
     query. Queries without relevant items count nowhere, as in `evaluate`.

@@ -14,7 +14,7 @@ from diptych.metrics.measure import Curve, CurvePoints, RankedGroups, break_ties
 
 _TOLERANCE = 1e-12
 # Up to so many steps for one query, about a millisecond, its expectation is computed and not sampled.
-_MOST_STEPS = 200_000
+_MAX_STEPS = 200_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class InterpolatedPrecisionRecall(Curve):
             columns = (tied.before, tied.relevant_before, tied.size, tied.hits)
             rows = zip(*(column[start:end].tolist() for column in columns), strict=True)
             ranking, levels = tuple(_TieGroup(*row) for row in rows), tuple(needed[query].tolist())
-            if _steps(ranking) <= _MOST_STEPS:
+            if _steps(ranking) <= _MAX_STEPS:
                 total = total + np.array(_expected_best(ranking, levels))
             else:
                 generator = np.random.default_rng([self.seed, int(tied.rows[query])])

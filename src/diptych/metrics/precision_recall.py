@@ -23,6 +23,9 @@ from diptych.metrics.measure import (
 _ASYMPTOTIC_FROM = 64
 Denominator = Literal["total", "retrieved", "min"]
 
+PRINTED_CONSTANT = 0.01757
+_PRINTED_FOR = (25, 3)
+
 
 def reciprocal_sum(before: IntArray, count: IntArray) -> FloatArray:
     """Return Σ_{j=1..count} 1 / (before + j) = H(before + count) − H(before).
@@ -284,8 +287,6 @@ def _at(positions: IntArray, weights: FloatArray | IntArray, depth: int) -> Floa
 
 
 Normaliser = Literal["fixed", "printed", "ideal"]
-PRINTED_CONSTANT = 0.01757
-_PRINTED_FOR = (25, 3)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ _SCORE_BYTES = 8
 _SCORES_FOR_THREADS = 1 << 19
 # Scoring a tile holds a few temporaries of its size and a few copies of its points.
 _TILE_BYTES = 6 * _SCORE_BYTES
+# Scores that are on the card at once.
+_SCORES_ON_CARD = 1 << 29
+# Gallery points that are brought to the card at once.
+_POINTS_AT_ONCE = 1 << 17
 
 
 def ranked_blocks(
@@ -246,12 +250,6 @@ def _check_scores(matrix: AnyArray, n_gallery: int) -> None:
         raise InvalidInputError("the gallery is empty; there is nothing to rank")
     if matrix.shape[1] != n_gallery:
         raise InvalidInputError(f"scores have {matrix.shape[1]} columns, but the relevance knows {n_gallery} items")
-
-
-# Scores that are on the card at once.
-_SCORES_ON_CARD = 1 << 29
-# Gallery points that are brought to the card at once.
-_POINTS_AT_ONCE = 1 << 17
 
 
 class CardRanking:

@@ -13,12 +13,14 @@ from diptych.errors import InvalidInputError
 from diptych.protocols.retrieval import Retrieval
 from diptych.protocols.tuning import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
 
+_MIN_CLASSES = 4
+
 
 @dataclass(frozen=True)
 class Training:
     """The pairs to learn from, and how to hold out parts of them to choose parameters.
 
-    Whoever chooses and fits a method is handed this and nothing else, so that queries, galleries and classes that are
+    Code that chooses and fits a method receives this and nothing else, so that queries, galleries and classes that are
     asked for later cannot leak into it.
     """
 
@@ -161,9 +163,6 @@ def _items(first: Items, second: Items) -> Items:
     raise InvalidInputError("the two parts are of different kinds, or made when asked; encode them first")
 
 
-_FEWEST_CLASSES = 4
-
-
 @dataclass(frozen=True)
 class ClassFold:
     """A half of the classes to learn from, and what is asked afterwards.
@@ -225,9 +224,9 @@ class Extendable:
         if not 0 <= number < self.folds:
             raise InvalidInputError(f"there are folds 0 to {self.folds - 1}, not {number}")
         classes = class_list(splits.train)
-        if len(classes) < _FEWEST_CLASSES:
+        if len(classes) < _MIN_CLASSES:
             raise InvalidInputError(
-                f"extendable retrieval needs at least {_FEWEST_CLASSES} classes, two to learn and two to ask for, "
+                f"extendable retrieval needs at least {_MIN_CLASSES} classes, two to learn and two to ask for, "
                 f"but the data set has {len(classes)}"
             )
         order = np.random.default_rng([self.seed, number]).permutation(len(classes))

@@ -24,6 +24,8 @@ from diptych.protocols.journal import Journal, Progress, pairs_digest, run_noted
 from diptych.protocols.retrieval import Retrieval, evaluate_retrieval
 
 _QUERIES = 0.5
+# Everything that a score depends on.
+_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
 
 
 def class_list(pairs: Pairs) -> tuple[str, ...]:
@@ -200,8 +202,6 @@ class ClassQueryHoldOut(_Repeated):
 
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
-# Everything that a score depends on.
-_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ _RUN_FIELDS = ("query", "Q0", "item", "rank", "score", "tag")
 _QRELS_FIELDS = ("query", "iteration", "item", "grade")
 Scores = Literal["rank", "model"]
 
+_SCORES_AT_ONCE = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class RankedList:
@@ -255,9 +257,6 @@ def read_qrels(path: str | PathLike[str]) -> Qrels:
     if not grades:
         raise InvalidInputError(f"{path} holds no line of the form '{' '.join(_QRELS_FIELDS)}'")
     return Qrels(grades)
-
-
-_SCORES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from itertools import count, groupby
 
 from diptych.benchmark.reporting.charts import (
     MARK_PREFIX,
-    MOST_SERIES,
+    MAX_SERIES,
     Line,
     Point,
     bar_chart,
@@ -46,6 +46,17 @@ from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 _MEGABYTE = 1 << 20
 _SHORTEST = 1e-3
+_SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
+_READING = (
+    "MAP is the mean over queries of average precision, with all relevant items in the denominator and ties by exact "
+    "expectation; “average” is the mean of both directions. Chance is what a ranking that prefers nothing reaches; it "
+    "differs between tasks, so compare what is above it.",
+    "Groups: two methods are compared on the same queries of the same folds by a randomisation test, which swaps their "
+    "values query by query. A picture and its text, in whichever folds they are asked, are swapped together. Holm’s "
+    "correction allows for the number of pairs. Methods that share a letter cannot be told apart at level 0.05.",
+    "Tests over folds flip the sign of whole folds, so that five folds give p = 1/32 at best; tests over queries speak "
+    "for more queries of these classes.",
+)
 
 
 @dataclass(frozen=True)
@@ -96,8 +107,8 @@ def shown_methods(task: TaskResults) -> list[MethodResults]:
     learning = [method for method in task.methods if method.name not in CHANCE_METHODS]
     best = list({method.group: method for method in reversed(learning)}.values())
     rest = [method for method in learning if method not in best]
-    chosen = sorted(best, key=lambda method: -method.mean())[:MOST_SERIES]
-    chosen += rest[: MOST_SERIES - len(chosen)]
+    chosen = sorted(best, key=lambda method: -method.mean())[:MAX_SERIES]
+    chosen += rest[: MAX_SERIES - len(chosen)]
     return sorted(chosen, key=lambda method: -method.mean())
 
 
@@ -136,7 +147,7 @@ def _bits(task: TaskResults) -> ChartGroup | None:
         return None
     lengths = sorted({method.n_bits or 0 for found in several.values() for method in found})
     charts = []
-    parts = [list(several.items())[start : start + MOST_SERIES] for start in range(0, len(several), MOST_SERIES)]
+    parts = [list(several.items())[start : start + MAX_SERIES] for start in range(0, len(several), MAX_SERIES)]
     for part in parts:
         lines = [
             Line(title, [float(method.n_bits or 0) for method in found], [method.mean() for method in found])
@@ -194,7 +205,7 @@ def _cost(task: TaskResults) -> ChartGroup | None:
     if len(measured) > 1:
         kept = [method for method in timed if method.name in measured]
         charts.append(_frontier("MAP against memory", kept, measured, groups, "peak memory above start, MiB"))
-    caption = "Nothing lies above and to the left of the dotted stairs: whoever is on them is the best for the price."
+    caption = "Nothing lies above and to the left of the dotted stairs: methods on them are the best for the price."
     return ChartGroup("Cost and quality", caption, tuple(charts), _group_legend(groups))
 
 
@@ -214,7 +225,7 @@ def _frontier(
 def _groups(methods: Sequence[MethodResults]) -> dict[str, int]:
     """Number the families of methods; beyond six, the smaller ones share the last number."""
     names = list(dict.fromkeys(method.group for method in methods))
-    return {name: min(number, MOST_SERIES - 1) for number, name in enumerate(names)}
+    return {name: min(number, MAX_SERIES - 1) for number, name in enumerate(names)}
 
 
 def _group_legend(groups: dict[str, int]) -> str:
@@ -225,20 +236,6 @@ def _group_legend(groups: dict[str, int]) -> str:
 def _best_and_baseline(task: TaskResults) -> list[MethodResults]:
     best = next((method for method in task.methods if method.name not in CHANCE_METHODS), None)
     return [method for method in dict.fromkeys((best, task.method("cca"))) if method is not None]
-
-
-_SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
-
-_READING = (
-    "MAP is the mean over queries of average precision, with all relevant items in the denominator and ties by exact "
-    "expectation; “average” is the mean of both directions. Chance is what a ranking that prefers nothing reaches; it "
-    "differs between tasks, so compare what is above it.",
-    "Groups: two methods are compared on the same queries of the same folds by a randomisation test, which swaps their "
-    "values query by query. A picture and its text, in whichever folds they are asked, are swapped together. Holm’s "
-    "correction allows for the number of pairs. Methods that share a letter cannot be told apart at level 0.05.",
-    "Tests over folds flip the sign of whole folds, so that five folds give p = 1/32 at best; tests over queries speak "
-    "for more queries of these classes.",
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,22 +19,29 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_SERIES", "Line", "Point", "bar_chart", "can_draw", "heat_map", "legend", "line_chart", "scatter_chart"]
+__all__ = ["MAX_SERIES", "Line", "Point", "bar_chart", "can_draw", "heat_map", "legend", "line_chart", "scatter_chart"]
 
 # By the number of a series: matplotlib's marker, the letter that a legend shows, and the dashes of its line.
 _MARKERS = ("o", "s", "^", "D", "P", "o")
 _LETTERS = ("●", "■", "▲", "◆", "✚", "○")
 _DASHES: tuple[Any, ...] = ("-", (0, (9, 3)), (0, (5, 2)), (0, (9, 2, 2, 2)), (0, (2, 2)), "-")
-MOST_SERIES = len(_MARKERS)
+MAX_SERIES = len(_MARKERS)
 
 # Colours of the style sheet. matplotlib knows no variables, so that each stands as a colour that nothing else has.
 _VARIABLES = ("s0", "s1", "s2", "s3", "s4", "s5", "ink", "soft", "rule", "cell", "on-cell")
 
 # Narrow, so that letters stay legible when a telephone shows the whole chart.
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 380.0, 280.0, 46.0, 18.0, 24.0, 40.0
+_WIDTH = 380.0
+_HEIGHT = 280.0
+_LEFT = 46.0
+_RIGHT = 18.0
+_TOP = 24.0
+_BOTTOM = 40.0
 
 # Widths are estimated, because the font is the reader's.
-_NAME_LETTER, _CATEGORY_LETTER, _CLASS_LETTER = 5.6, 6.2, 5.8
+_NAME_LETTER = 5.6
+_CATEGORY_LETTER = 6.2
+_CLASS_LETTER = 5.8
 
 # Markers are referred to by identifiers, in which a page puts the number of the chart, since they hold for all of it.
 MARK_PREFIX = "chart-mark-"
@@ -67,7 +74,7 @@ class Point:
 
 
 def can_draw() -> bool:
-    """Tell whether matplotlib, which is an extra, is installed."""
+    """Return True if matplotlib, which is an extra, is installed."""
     return find_spec("matplotlib") is not None
 
 
@@ -97,8 +104,8 @@ def line_chart(
     2
     """
     named = [line for line in lines if not line.is_chance]
-    if not 0 < len(named) <= MOST_SERIES:
-        raise InvalidInputError(f"draw one to {MOST_SERIES} curves, got {len(named)}; more cannot be told apart")
+    if not 0 < len(named) <= MAX_SERIES:
+        raise InvalidInputError(f"draw one to {MAX_SERIES} curves, got {len(named)}; more cannot be told apart")
     across = [value for line in lines for value in line.x]
     upwards = [value for line in lines for value in line.y]
     low = 0.0 if from_zero else max(0.0, min(upwards) - 0.1 * (max(upwards) - min(upwards)))
@@ -271,9 +278,9 @@ def _round_ticks(axis: Any, decades: tuple[float, float] | None = None, ticks: S
 
 
 def _mark(number: int, size: float) -> dict[str, Any]:
-    series = number % MOST_SERIES
+    series = number % MAX_SERIES
     look = {"marker": _MARKERS[series], "markersize": size, "markeredgewidth": 1.2, "linewidth": 1.8}
-    hollow = {"markerfacecolor": "none"} if series == MOST_SERIES - 1 else {}
+    hollow = {"markerfacecolor": "none"} if series == MAX_SERIES - 1 else {}
     return {"color": _colour(f"s{series}"), "clip_on": False, **look, **hollow}
 
 

@@ -36,6 +36,35 @@ CITATIONS = {
     "004": "Costa Pereira et al., “On the role of correlation and abstraction in cross-modal multimedia retrieval”, "
     "TPAMI 2014",
 }
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "–": "--",
+        "−": "$-$",
+        "<": "$<$",
+        ">": "$>$",
+        "τ": r"$\tau$",
+        "ℓ": r"$\ell$",
+        "×": r"$\times$",
+        "’": "'",
+        "“": "``",
+        "”": "''",
+    }
+)
+_FIELDS = (
+    *("task", "dataset", "setting", "method", "title", "family", "bits", "measure"),
+    *("direction", "mean", "deviation", "chance", "folds", "group", "published", "paper"),
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +138,7 @@ def _letters_and_digits(name: str) -> str:
 
 
 def _same_dataset(printed: str, ours: str) -> bool:
-    """Tell whether a paper means our data set: "PASCAL" is ``pascal_sentence``."""
+    """Return True if a paper means our data set: "PASCAL" is ``pascal_sentence``."""
     return _letters_and_digits(printed).removesuffix("sentence") == _letters_and_digits(ours).removesuffix("sentence")
 
 
@@ -183,37 +212,6 @@ def _conditions(task: TaskResults) -> str:
     if task.dataset == "wikipedia":
         return "Menon et al. use the features and the split that come with the data set, the others their own features"
     return "their features and split are not ours, so that only orders compare"
-
-
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        "–": "--",
-        "−": "$-$",
-        "<": "$<$",
-        ">": "$>$",
-        "τ": r"$\tau$",
-        "ℓ": r"$\ell$",
-        "×": r"$\times$",
-        "’": "'",
-        "“": "``",
-        "”": "''",
-    }
-)
-_FIELDS = (
-    *("task", "dataset", "setting", "method", "title", "family", "bits", "measure"),
-    *("direction", "mean", "deviation", "chance", "folds", "group", "published", "paper"),
-)
 
 
 def as_markdown(table: Table) -> str:

@@ -41,17 +41,17 @@ _CONDITIONS = {
     "001": {
         "Table 1": "The paper's own features and split.",
         "Table 2": "Ours: EfficientNet-Lite2 and MiniLM, 128 and 10 principal components, and a split of our own; "
-        "neither the paper's features nor its split are to be had, so that only orders compare.",
+        "neither the paper's features nor its split are publicly available, so that only orders compare.",
     },
     "002": {
         "Table 1": "Ours: COCO's val2014, 15,819 photos to learn from and 987 to ask. Figure 3, precision by scope, is "
         "in `precision` of every result in `bench/results/studies/neural-coco-pairs.json.gz`; "
         "`diptych bench neural --data coco-pairs --plots FOLDER` draws it and figure 5, the maps of points.",
-        "Table 2": "Ours: Flickr8k, 6,000 photos to learn from and 1,000 to ask, because Flickr30K's photos are not to "
-        "be had; features of EfficientNet-Lite2 and MiniLM, of which MNiL takes the first and reads words. PL-ranking "
-        "learns from classes: each photo and its captions are one (one seed). The other values are taken from the "
-        "tables of [Networks compared](neural-benchmark.md), means of three seeds to four digits. Figures 3 and 5, "
-        "precision by scope and maps of points, are drawn by `diptych bench neural --plots FOLDER`.",
+        "Table 2": "Ours: Flickr8k, 6,000 photos to learn from and 1,000 to ask, because Flickr30K's photos are not "
+        "publicly available; features of EfficientNet-Lite2 and MiniLM, of which MNiL takes the first and reads words. "
+        "PL-ranking learns from classes: each photo and its captions are one (one seed). The other values are taken "
+        "from the tables of [Networks compared](neural-benchmark.md), means of three seeds to four digits. Figures 3 "
+        "and 5, precision by scope and maps of points, are drawn by `diptych bench neural --plots FOLDER`.",
     },
     "003": {
         "": "Ours: a click log simulated from Flickr8k's training captions, judgements of its test captions by people. "

@@ -21,6 +21,8 @@ RANK_ONE = "CMC@1"
 _ROUNDING = 1e-6
 Query = tuple[str, int]
 
+CHANCE_METHODS = frozenset({"random"})
+
 
 @dataclass(frozen=True, eq=False)
 class MethodResults:
@@ -120,7 +122,7 @@ class MethodResults:
         return _first_is_right(record, way) if measure == RANK_ONE else None
 
     def has_per_query(self, measure: str) -> bool:
-        """Tell whether every fold keeps this measure for every query."""
+        """Return True if every fold keeps this measure for every query."""
         return all(self.per_query(measure, fold, way) is not None for fold in self.folds for way in DIRECTIONS)
 
     def category_means(self, way: Direction, measure: str = AVERAGE_PRECISION) -> dict[str, float]:
@@ -238,9 +240,6 @@ def mean_by_query(method: MethodResults, measure: str) -> dict[Query, float]:
     return {query: float(np.mean(values)) for query, values in collected.items()}
 
 
-CHANCE_METHODS = frozenset({"random"})
-
-
 @dataclass(frozen=True, eq=False)
 class TaskResults:
     """The methods of one task, best first, and what can be said about the differences between them."""
@@ -322,7 +321,7 @@ class TaskResults:
         return next((method for method in self.methods if method.name == name), None)
 
     def all_have_measure(self, measure: str) -> bool:
-        """Tell whether every method has this measure."""
+        """Return True if every method has this measure."""
         return all(measure in record.measures for method in self.methods for record in method.records)
 
     @cached_property

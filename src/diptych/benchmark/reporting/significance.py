@@ -93,7 +93,7 @@ class Comparison:
     adjusted: FloatArray
 
     def differs(self, level: float = LEVEL) -> BoolArray:
-        """Tell for every pair of methods whether they can be told apart at this level."""
+        """Return which pairs of methods can be told apart at this level."""
         return self.adjusted <= level
 
 

@@ -15,15 +15,14 @@ from diptych.benchmark.running.run_unit import Failure, run_unit
 from diptych.cluster import connect, dask_distributed
 from diptych.errors import InvalidInputError, MissingDataError
 
+_ATTEMPTS = 3
+
 
 class Engine(Protocol):
     """Something that runs units, here or elsewhere."""
 
     def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
         """Yield what each unit gave, in the order in which they end."""
-
-
-_ATTEMPTS = 3
 
 
 class LocalEngine:

@@ -32,6 +32,12 @@ from diptych.protocols.tuning import class_list
 _TEST_SHARE = 0.25
 _PARTS = ("train", "test")
 _HELP = "see `diptych bench run --help`, option --data"
+_MAX_FEATURES = (128, 64)
+_OWN_FOLDS = 5
+_KERNEL_RANK = 200
+_MIN_SEEN_CLASSES = 4
+# Half of the classes are learned from, and two of those must be left when two are held out.
+_MIN_UNSEEN_CLASSES = 7
 
 
 @dataclass(frozen=True)
@@ -163,14 +169,6 @@ class Unit:
         return f"{self.task}, {self.method}, fold {self.fold}"
 
 
-_MOST_FEATURES = (128, 64)
-_OWN_FOLDS = 5
-_KERNEL_RANK = 200
-_FEWEST_SEEN = 4
-# Half of the classes are learned from, and two of those must be left when two are held out.
-_FEWEST_UNSEEN = 7
-
-
 @dataclass(frozen=True)
 class Catalogue:
     """What decides the tasks of a run, in plain values that travel to every worker: plugins, own data, folds, seed.
@@ -248,8 +246,8 @@ def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
     splits = data.load()
     labelled = splits.train.labels is not None
     n_classes = len(class_list(splits.train)) if labelled else 0
-    features = Features(f"features of {data.name}", components=_MOST_FEATURES)
-    room = min(*_MOST_FEATURES, *(np.shape(side)[1] for side in (splits.train.images, splits.train.texts)))
+    features = Features(f"features of {data.name}", components=_MAX_FEATURES)
+    room = min(*_MAX_FEATURES, *(np.shape(side)[1] for side in (splits.train.images, splits.train.texts)))
     few = min(room, max(2, (n_classes + 1) // 2))
     methods = all_methods(features, tuple(dict.fromkeys((few, min(room, 4 * few)))), _KERNEL_RANK)
     if not labelled:
@@ -259,9 +257,9 @@ def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
         ("standard-{}", StandardSplit(hold_outs)),
         ("draws-{}", RandomDraws(draws=_OWN_FOLDS, hold_outs=hold_outs)),
     ]
-    if n_classes >= _FEWEST_SEEN:
+    if n_classes >= _MIN_SEEN_CLASSES:
         protocols.append(("extendable-{}-seen", SeenClasses()))
-    if n_classes >= _FEWEST_UNSEEN:
+    if n_classes >= _MIN_UNSEEN_CLASSES:
         protocols.append(("extendable-{}-unseen", UnseenClasses()))
     return tuple(
         RetrievalTask(

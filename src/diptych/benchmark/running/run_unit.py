@@ -30,6 +30,17 @@ from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWa
 from diptych.protocols.tuning import class_list
 from diptych.space import DIRECTIONS, Direction
 
+_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_DIGITS = 6
+_CMC = CMCCurve()
+_FIRST_RANK = MeanRank()
+# Exact but for queries with large groups of ties, those of short hash codes; of these two random orders are averaged.
+# The exact expectation takes time with the fourth power of a group. The standard error of a level is at most
+# 1/(2·√2·√queries), 0.013 for 693; no other number of a record is sampled.
+_PRECISION_RECALL = InterpolatedPrecisionRecall(samples=2)
+# Threads of linear algebra and the peak of memory belong to the whole process.
+_ONE_AT_A_TIME = threading.Lock()
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -77,18 +88,6 @@ class Failure:
         """Describe an error in one line."""
         text = " ".join(str(error).split()) or "no message"
         return cls(unit, text if missing else f"{type(error).__name__}: {text}", missing)
-
-
-_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_DIGITS = 6
-_CMC, _FIRST_RANK = CMCCurve(), MeanRank()
-# Exact but for queries with large groups of ties, those of short hash codes; of these two random orders are averaged.
-# The exact expectation takes time with the fourth power of a group. The standard error of a level is at most
-# 1/(2·√2·√queries), 0.013 for 693; no other number of a record is sampled.
-_PRECISION_RECALL = InterpolatedPrecisionRecall(samples=2)
-
-# Threads of linear algebra and the peak of memory belong to the whole process.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 def run_unit(catalogue: Catalogue, unit: Unit) -> Record | Failure:

@@ -33,6 +33,12 @@ from diptych.models import CCA, CFA, SM
 from diptych.protocols import EncodedRetrieval, HoldOut, TwoWayEvaluation
 from diptych.space import DIRECTIONS, Direction, Space
 
+_RIDGES = (1e-3, 1e-2, 0.1, 1.0)
+_CURVE = InterpolatedPrecisionRecall()
+_METHODS = ("SCM", "SM", "CM")
+SIGN_PATTERNS = 64
+"""How many random choices of signs a value is the mean of that depends on them."""
+
 
 @dataclass(frozen=True)
 class CostaPereiraTask(BenchmarkTask):
@@ -151,13 +157,6 @@ def _detail_as_json(detail: MethodDetail) -> dict[str, Any]:
         },
     }
 
-
-_RIDGES = (1e-3, 1e-2, 0.1, 1.0)
-_CURVE = InterpolatedPrecisionRecall()
-_METHODS = ("SCM", "SM", "CM")
-
-SIGN_PATTERNS = 64
-"""How many random choices of signs a value is the mean of that depends on them."""
 
 COSTA_PEREIRA = (
     CostaPereiraTask(

@@ -28,6 +28,10 @@ from diptych.space import Direction, Space
 # between the two for CM on Wikipedia.
 CENTRED_CORRELATION = "pearson"
 CORRELATION = "cosine"
+# Raw, ℓ2 or square-rooted rows; the paper does not say how features enter the linear methods.
+_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
+STRENGTHS = tuple(10.0**power for power in range(-1, 5))
+"""Values of C of the classifiers."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,6 @@ def _narrowed(pairs: Pairs, n_components: int) -> Pairs:
     images: FloatArray = np.asarray(pairs.images)[:, :n_components]
     texts: FloatArray = np.asarray(pairs.texts)[:, :n_components]
     return pairs.with_features(images=images, texts=texts)
-
-
-# Raw, ℓ2 or square-rooted rows; the paper does not say how features enter the linear methods.
-_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
-STRENGTHS = tuple(10.0**power for power in range(-1, 5))
-"""Values of C of the classifiers."""
 
 
 @dataclass(frozen=True)

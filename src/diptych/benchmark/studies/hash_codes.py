@@ -29,6 +29,12 @@ SETTING_TITLES: Mapping[Setting, str] = {
     "unseen": "classes that were not learned",
     "captions": "the query's own photo or captions",
 }
+_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length."
+MEASURES: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(50))
+_RADIUS = 2
+_QUERIES = 64
+_NEAREST = 10
+_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,6 @@ class HashingTask(EncodedTask):
         model = with_settings(method, n_bits=n_bits, random_state=number)
         return Preprocessed(model=model, images=self.images, texts=self.texts)
 
-
-_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length."
 
 _TASKS = (
     HashingTask(
@@ -179,10 +183,6 @@ def look_up(
     }
 
 
-MEASURES: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(50))
-_RADIUS = 2
-
-
 def measure_fold(
     task: HashingTask, splits: DatasetSplits, method: HashingModel, n_bits: int, fold: int
 ) -> list[CodeResult]:
@@ -233,11 +233,6 @@ def _unified_map(model: Preprocessed, retrieval: Retrieval) -> dict[Direction, f
 
 def _listed(values: Iterable[float]) -> list[float]:
     return [round(float(value), 6) for value in values]
-
-
-_QUERIES = 64
-_NEAREST = 10
-_REPEATS = 3
 
 
 @dataclass(frozen=True)

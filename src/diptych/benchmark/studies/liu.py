@@ -16,6 +16,19 @@ from diptych.errors import UnknownNameError
 from diptych.metrics import AP, CMC, Measure, MedianRank, RecallAtK
 from diptych.protocols import Fold, HoldOut, Relevant, RetrievalProtocol, SeenClasses, StandardSplit, UnseenClasses
 
+_LIU = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
+_WIKIPEDIA = Features("SIFT words and LDA topics, square-rooted", scaling=("hellinger", "hellinger"))
+_NETWORKS = Features(
+    "EfficientNet-Lite2 and MiniLM, 128 and 64 principal components",
+    EfficientNetLite(),
+    SentenceEncoder(),
+    components=(128, 64),
+)
+_CAPTIONS = Features(
+    "EfficientNet-Lite2 and MiniLM, 256 principal components", EfficientNetLite(), SentenceEncoder(), (256, 256)
+)
+_SCENES = Features("colour and edge histograms and TF-IDF topics, 32 and 16 principal components", components=(32, 16))
+
 
 @dataclass(frozen=True)
 class RetrievalTask(BenchmarkTask):
@@ -78,23 +91,6 @@ class RetrievalTask(BenchmarkTask):
     def with_methods(self, methods: tuple[Method, ...]) -> RetrievalTask:
         """Return the task with these methods."""
         return replace(self, methods=methods)
-
-
-_LIU = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
-_WIKIPEDIA = Features("SIFT words and LDA topics, square-rooted", scaling=("hellinger", "hellinger"))
-
-_NETWORKS = Features(
-    "EfficientNet-Lite2 and MiniLM, 128 and 64 principal components",
-    EfficientNetLite(),
-    SentenceEncoder(),
-    components=(128, 64),
-)
-
-_CAPTIONS = Features(
-    "EfficientNet-Lite2 and MiniLM, 256 principal components", EfficientNetLite(), SentenceEncoder(), (256, 256)
-)
-
-_SCENES = Features("colour and edge histograms and TF-IDF topics, 32 and 16 principal components", components=(32, 16))
 
 
 def _extendable(

@@ -42,6 +42,51 @@ Choices = Mapping[str, Sequence[Any]]
 
 Scalings = Sequence[tuple[str, str]]
 
+# Headings and order of the rows are the paper's.
+_TABLE = {
+    "No ground truth": (
+        "random",
+        "linear regression",
+        "CCA",
+        "CMML",
+        "OC-SVM concatenation",
+        "OC-SVM cross-product",
+        "logistic concatenation",
+        "logistic cross-product",
+        "bipartite cross-product",
+    ),
+    "Ground truth": ("SM", "SCM", "pairwise SM", "marginal SM", "marginal SCM"),
+}
+# Those that Liu et al. compare, and their kin; on these features no paper prints them.
+_SUBSPACE = "Subspace methods"
+# The choice of the paper, section 7.4.
+_SCALINGS: Scalings = (("none", "none"), ("l2", "l2"))
+_RATIOS = (1, 5, 10)
+# Section 7.1; texts of ten features leave room for nine components.
+_WIDTHS = (128, 10)
+_COMPONENTS = range(1, 10)
+_SUBSPACE_COMPONENTS = (3, 5, 7, 9)
+_SHARES = (0.01, 0.02, 0.05, *(percent / 100 for percent in range(10, 101, 10)))
+SENSITIVITIES = (
+    Sensitivity(
+        "logistic cross-product",
+        "model__ratio",
+        "unlabelled pairs for each given one, S",
+        (1, 2, 3, 5, 10, 20, 50),
+    ),
+    Sensitivity("logistic cross-product", "model__feature_share", "share of cross-product features", _SHARES),
+)
+"""What figures 5 and 6 of the paper vary."""
+# Both sides raw, both ℓ2 (the two choices of Menon et al.), or both square-rooted, which suits histograms.
+_HISTOGRAM_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
+# Menon et al. try one to nine components on ten topics; a hundred topics have room for more.
+_ENCODED_COMPONENTS = (5, 10, 20, 40)
+_ENCODED_SCALINGS = (("l2", "l2"), ("hellinger", "l2"))
+_COSTA_PEREIRA = {
+    "KCCA": Reference("004", "Table IX", "Wikipedia", "CM", same_features=False),
+    "SCM on KCCA": Reference("004", "Table IX", "Wikipedia", "SCM", same_features=False),
+}
+
 
 def _with_scalings(scalings: Scalings, grid: Choices) -> list[Choices]:
     return [
@@ -158,50 +203,12 @@ def menon_references(table: str, dataset: str, *, same_features: bool) -> dict[s
     return {ours: Reference("001", table, dataset, theirs, same_features) for ours, theirs in names.items()}
 
 
-# Headings and order of the rows are the paper's.
-_TABLE = {
-    "No ground truth": (
-        "random",
-        "linear regression",
-        "CCA",
-        "CMML",
-        "OC-SVM concatenation",
-        "OC-SVM cross-product",
-        "logistic concatenation",
-        "logistic cross-product",
-        "bipartite cross-product",
-    ),
-    "Ground truth": ("SM", "SCM", "pairwise SM", "marginal SM", "marginal SCM"),
-}
-# Those that Liu et al. compare, and their kin; on these features no paper prints them.
-_SUBSPACE = "Subspace methods"
-# The choice of the paper, section 7.4.
-_SCALINGS: Scalings = (("none", "none"), ("l2", "l2"))
-_RATIOS = (1, 5, 10)
-# Section 7.1; texts of ten features leave room for nine components.
-_WIDTHS = (128, 10)
-_COMPONENTS = range(1, 10)
-_FEW_COMPONENTS = (3, 5, 7, 9)
-_SHARES = (0.01, 0.02, 0.05, *(percent / 100 for percent in range(10, 101, 10)))
-
-SENSITIVITIES = (
-    Sensitivity(
-        "logistic cross-product",
-        "model__ratio",
-        "unlabelled pairs for each given one, S",
-        (1, 2, 3, 5, 10, 20, 50),
-    ),
-    Sensitivity("logistic cross-product", "model__feature_share", "share of cross-product features", _SHARES),
-)
-"""What figures 5 and 6 of the paper vary."""
-
-
 def _pairwise_entries(references: Mapping[str, Reference]) -> tuple[Method, ...]:
     # The tables have no kernel method, so that its settings do not matter.
-    methods = menon_entries(_SCALINGS, _COMPONENTS, _FEW_COMPONENTS, references, KCCA(), _RATIOS)
+    methods = menon_entries(_SCALINGS, _COMPONENTS, _SUBSPACE_COMPONENTS, references, KCCA(), _RATIOS)
     by_name = {entry.name: entry for entry in methods}
     rows = [replace(by_name[name], group=group, distances=False) for group, names in _TABLE.items() for name in names]
-    rows += [replace(entry, group=_SUBSPACE) for entry in subspace_entries(_SCALINGS, _FEW_COMPONENTS)]
+    rows += [replace(entry, group=_SUBSPACE) for entry in subspace_entries(_SCALINGS, _SUBSPACE_COMPONENTS)]
     return tuple(rows)
 
 
@@ -225,7 +232,7 @@ PAIRWISE_PASCAL = Task(
     components=_WIDTHS,
     notes=(
         "Features: EfficientNet-Lite2 and MiniLM, reduced to 128 and 10 principal components like those of the paper.",
-        "The paper's own features and split are not to be had, so its numbers stand there for orientation.",
+        "The paper's own features and split are not publicly available, so its numbers stand there for orientation.",
     ),
 )
 
@@ -240,17 +247,6 @@ PAIRWISE_TVGRAZ = Task(
 
 PAIRWISE = (PAIRWISE_WIKIPEDIA, PAIRWISE_PASCAL, PAIRWISE_TVGRAZ)
 """One task for each table."""
-
-# Both sides raw, both ℓ2 (the two choices of Menon et al.), or both square-rooted, which suits histograms.
-_HISTOGRAM_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
-# Menon et al. try one to nine components on ten topics; a hundred topics have room for more.
-_ENCODED_COMPONENTS = (5, 10, 20, 40)
-_ENCODED_SCALINGS = (("l2", "l2"), ("hellinger", "l2"))
-
-_COSTA_PEREIRA = {
-    "KCCA": Reference("004", "Table IX", "Wikipedia", "CM", same_features=False),
-    "SCM on KCCA": Reference("004", "Table IX", "Wikipedia", "SCM", same_features=False),
-}
 
 
 def _wikipedia(name: str, title: str, scalings: Scalings) -> Task:

@@ -19,6 +19,18 @@ from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, model_class
 from diptych.models.base import FromTask
 from diptych.models.hashing.hashing_model import HashingModel
 
+BITS = (8, 16, 32)
+"""The code lengths of Liu et al."""
+# The first rows of every table; methods that are not named here follow by name.
+_LINEAR_IN_PAIRS = ("random", "linear-regression", "cfa", "cca", "pls", "blm")
+_RANKING_IN_PAIRS = ("contrastive-projection", "warp", "bi-cmsrm", "ldsp")
+_PAIRWISE = ("cmml", "one-class-svm", "logistic-concatenation", "logistic-cross-product", "bipartite-cross-product")
+_SEMANTIC = ("sm", "scm", "pairwise-sm", "marginal-sm", "marginal-scm", "ts")
+_DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
+_LINEAR_WITH_LABELS = ("gmlda", "cca-3v", "lcfs", "ml-cca", "lgcfl")
+_TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINANT)
+_FAMILIES = {"neural": "deep", "unlearned": "baseline"}
+
 
 @dataclass(frozen=True)
 class Plugin:
@@ -68,20 +80,6 @@ class Plugin:
         if not found:
             raise InvalidInputError(f"the plugin {self.name} defines no subclass of diptych.models.CrossModalModel")
         return found
-
-
-BITS = (8, 16, 32)
-"""The code lengths of Liu et al."""
-
-# The first rows of every table; methods that are not named here follow by name.
-_LINEAR_IN_PAIRS = ("random", "linear-regression", "cfa", "cca", "pls", "blm")
-_RANKING_IN_PAIRS = ("contrastive-projection", "warp", "bi-cmsrm", "ldsp")
-_PAIRWISE = ("cmml", "one-class-svm", "logistic-concatenation", "logistic-cross-product", "bipartite-cross-product")
-_SEMANTIC = ("sm", "scm", "pairwise-sm", "marginal-sm", "marginal-scm", "ts")
-_DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
-_LINEAR_WITH_LABELS = ("gmlda", "cca-3v", "lcfs", "ml-cca", "lgcfl")
-_TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINANT)
-_FAMILIES = {"neural": "deep", "unlearned": "baseline"}
 
 
 def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Method, ...]:

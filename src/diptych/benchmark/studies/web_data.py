@@ -19,6 +19,12 @@ from diptych.errors import InvalidInputError, MissingDataError
 from diptych.metrics import GradedRelevance
 from diptych.protocols import with_noise
 
+_MIN_CAPTIONS = 2
+_MIN_PICTURES = 5
+_QUERIES_AT_ONCE = 512
+FEATURES = {"lite2": "EfficientNet-Lite2", "lite0": "EfficientNet-Lite0"}
+"""Image features by name, and what they are."""
+
 
 @dataclass(frozen=True, eq=False)
 class JudgedLists:
@@ -91,7 +97,7 @@ def caption_lists(pairs: Pairs, *, near: int = 10, far: int = 20, seed: int = 0)
     """Return the first caption of every picture as a query, with grades that captions give: to choose parameters on.
 
     The candidates are the picture itself, grade 3; the ``near`` others whose captions hold most of the query's words,
-    grade 2 where they hold all of them and 0 otherwise; and ``far`` drawn at random, grade 0. Nobody judged these: use
+    grade 2 where they hold all of them and 0 otherwise; and ``far`` drawn at random, grade 0. They are not judged: use
     them on a development part, where human judgements must not be looked at.
     """
     words = [set(clean_query(text)) for text in pairs.texts]
@@ -116,7 +122,7 @@ def class_lists(pairs: Pairs, *, near: int = 19, far: int = 38, seed: int = 0) -
     """Return the first caption of every picture as a query, with grades that captions and classes give.
 
     The candidates are the picture itself, grade 3; ``near`` others of its class, grade 2; and ``far`` of other classes,
-    grade 0, all drawn at random: 58 in all by default, as a query of IRC-MM15-test has on average. Nobody judged these:
+    grade 0, all drawn at random: 58 in all by default, as a query of IRC-MM15-test has on average. They are not judged:
     a picture of the same class may show something else than the caption says.
     """
     labels = np.asarray(pairs.labels)
@@ -175,10 +181,6 @@ def _lists(title: str, test: Pairs, judged: Iterable[tuple[str, str, float]]) ->
     return JudgedLists(title, tuple(str(text_of[caption]) for caption in useful), matrix)
 
 
-_LEAST_CAPTIONS = 2
-_LEAST_PICTURES = 5
-
-
 def word_lists(train: Pairs, test: Pairs, *, count: int = 50, visualness: Visualness | None = None) -> JudgedLists:
     """Return the commonest visual words of the training captions as queries; every test picture is ranked for each.
 
@@ -199,8 +201,8 @@ def word_lists(train: Pairs, test: Pairs, *, count: int = 50, visualness: Visual
         if seen.of(word).visualness < 1:
             continue
         found = np.bincount(owners, weights=[word in words for words in held], minlength=test.n_images)
-        relevant = found >= np.minimum(_LEAST_CAPTIONS, n_captions)
-        if relevant.sum() >= _LEAST_PICTURES:
+        relevant = found >= np.minimum(_MIN_CAPTIONS, n_captions)
+        if relevant.sum() >= _MIN_PICTURES:
             queries.append(word)
             columns.append(relevant)
     if not queries:
@@ -210,9 +212,6 @@ def word_lists(train: Pairs, test: Pairs, *, count: int = 50, visualness: Visual
         (np.stack(columns).ravel().astype(float), everything), shape=(len(queries), test.n_images)
     )
     return JudgedLists("single words", tuple(queries), grades)
-
-
-_QUERIES_AT_ONCE = 512
 
 
 def simulate_clicks(
@@ -252,7 +251,7 @@ def simulate_clicks(
     words = [clean_query(text) for text in pairs.texts]
     asked = [row for row, listed in enumerate(words) if listed]
     if not asked:
-        raise InvalidInputError("no caption has a word that counts, so nobody can ask anything")
+        raise InvalidInputError("no caption has a word that counts, so there is nothing to ask")
     queries = [_run_of_words(words[row], rng) for row in asked]
     vocabulary = {word: column for column, word in enumerate(sorted({word for listed in words for word in listed}))}
     owners = np.asarray(pairs.owners)
@@ -322,10 +321,6 @@ def _triads(
             np.column_stack([first + lost, rng.integers(0, n_images, len(lost)), np.ones(len(lost))]),
         ]
     )
-
-
-FEATURES = {"lite2": "EfficientNet-Lite2", "lite0": "EfficientNet-Lite0"}
-"""Image features by name, and what they are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,11 @@ from diptych.models.clicks.click_model import ClickModel
 Scores = Callable[[Sequence[str], str], FloatArray]
 """Scores queries against the pictures of a part, (queries, pictures); larger is better."""
 
+# Pairs with two clicks and more, as the authors' released code takes them; few passes, since the log is small.
+_TRAINING: dict[str, Any] = {"min_clicks": 2.0, "epochs": 6}
+_REVISION = 2
+_DEVELOPMENT = "captions"
+
 
 @dataclass(frozen=True)
 class WebScorer:
@@ -138,10 +143,6 @@ def clicked_cca_scorer() -> WebScorer:
     return WebScorer({"model": "CCA of clicks", **model.get_params(), **words.get_params()}, fit)
 
 
-# Pairs with two clicks and more, as the authors' released code takes them; few passes, since the log is small.
-_TRAINING: dict[str, Any] = {"min_clicks": 2.0, "epochs": 6}
-
-
 @dataclass(frozen=True)
 class WebMethod:
     """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions.
@@ -175,9 +176,6 @@ def web_methods() -> dict[str, WebMethod]:
         WebMethod("retriever", "our retriever (captions)", retriever_scorer(), False),
     )
     return {method.name: method for method in methods}
-
-
-_REVISION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,9 +236,6 @@ def _write(file: Path, run: WebRun, costs: tuple[float, ...]) -> None:
     arrays: dict[str, Any] = {f"scores/{name}": values for name, values in run.scores.items()}
     with atomic_write(file) as draft, draft.open("wb") as stream:
         np.savez(stream, costs=np.array(costs), **arrays)
-
-
-_DEVELOPMENT = "captions"
 
 
 @dataclass(frozen=True, eq=False)

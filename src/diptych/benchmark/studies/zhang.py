@@ -31,6 +31,47 @@ from diptych.models.preprocessed import RowScaling
 
 Reads = Literal["features", "words", "pixels"]
 
+LABELLED: tuple[Measure, ...] = (AP(50, "retrieved"), AP(50, "total"), AP())
+CAPTIONED: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
+_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length; MNiL reads the captions' words."
+_CAPTIONS = "Relevant: the query's own photo, or its five captions."
+# As Zhang et al. call what ranks for one direction alone.
+_ABLATIONS: tuple[tuple[str, str, str, Literal["both", "image_query", "text_query"]], ...] = (
+    ("mnil-i-t", "MNiL(I→T)", "MNiL(I->T)", "image_query"),
+    ("mnil-t-i", "MNiL(T→I)", "MNiL(T->I)", "text_query"),
+    ("mnil", "MNiL", "MNiL", "both"),
+)
+# ResNet-50 fine-tuned on squares of 224 pixels, with the settings and the tower of words of mnil_flickr8k.py.
+_PIXELS: dict[str, Any] = {
+    "image_tower": "resnet50",
+    "image_side": 252,
+    "image_crop": 224,
+    "flip": True,
+    "n_components": 512,
+    "word_size": 300,
+    "hidden_size": 512,
+    "dropout": 0.3,
+    "min_texts": 3,
+    "learning_rate": 1e-3,
+    "map_factor": 1.0,
+    "image_factor": 0.05,
+    "weight_decay": 1e-2,
+}
+# Chosen on the development photos of Flickr8k, as bench/mnil_features.py does.
+_FEATURES: dict[str, Any] = {
+    "image_tower": "features",
+    "image_hidden": 2048,
+    "text_tower": "minilm",
+    "max_words": 32,
+    "n_components": 1024,
+    "hidden_size": 1024,
+    "dropout": 0.7,
+    "margin": 0.1,
+    "learning_rate": 3e-4,
+    "map_factor": 1.0,
+    "batch_size": 512,
+}
+
 
 @dataclass(frozen=True, eq=False)
 class NeuralData:
@@ -50,7 +91,7 @@ class NeuralData:
     features: DatasetSplits
 
     def lacks(self, reads: Reads) -> str:
-        """Say what is missing for methods that read items, empty where nothing is."""
+        """Return what methods that read items lack, empty where nothing is missing."""
         if reads != "features" and self.items.train.has_text_features:
             return "reads words, but the texts come as features"
         if reads == "pixels" and self.items.train.has_image_features:
@@ -68,10 +109,6 @@ class NeuralData:
             raw.train.with_features(images=np.asarray(made.train.images)),
             raw.test.with_features(images=np.asarray(made.test.images)),
         )
-
-
-LABELLED: tuple[Measure, ...] = (AP(50, "retrieved"), AP(50, "total"), AP())
-CAPTIONED: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
 
 
 @dataclass(frozen=True)
@@ -110,9 +147,6 @@ class NeuralTask(EncodedTask):
             items = labelled_only(items)
         return NeuralData(items, self.encode(replace(items, dev=None)))
 
-
-_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length; MNiL reads the captions' words."
-_CAPTIONS = "Relevant: the query's own photo, or its five captions."
 
 _TASKS = (
     NeuralTask(
@@ -225,45 +259,6 @@ class NeuralMethod(MethodBase):
         """Return the unfitted model; features are scaled in front of it, ``epochs`` replaces its own number."""
         model = with_settings(self.model, random_state=seed, epochs=epochs)
         return Preprocessed(model=model, images=images, texts=texts) if self.reads == "features" else model
-
-
-# As Zhang et al. call what ranks for one direction alone.
-_ABLATIONS: tuple[tuple[str, str, str, Literal["both", "image_query", "text_query"]], ...] = (
-    ("mnil-i-t", "MNiL(I→T)", "MNiL(I->T)", "image_query"),
-    ("mnil-t-i", "MNiL(T→I)", "MNiL(T->I)", "text_query"),
-    ("mnil", "MNiL", "MNiL", "both"),
-)
-# ResNet-50 fine-tuned on squares of 224 pixels, with the settings and the tower of words of mnil_flickr8k.py.
-_PIXELS: dict[str, Any] = {
-    "image_tower": "resnet50",
-    "image_side": 252,
-    "image_crop": 224,
-    "flip": True,
-    "n_components": 512,
-    "word_size": 300,
-    "hidden_size": 512,
-    "dropout": 0.3,
-    "min_texts": 3,
-    "learning_rate": 1e-3,
-    "map_factor": 1.0,
-    "image_factor": 0.05,
-    "weight_decay": 1e-2,
-}
-
-# Chosen on the development photos of Flickr8k, as bench/mnil_features.py does.
-_FEATURES: dict[str, Any] = {
-    "image_tower": "features",
-    "image_hidden": 2048,
-    "text_tower": "minilm",
-    "max_words": 32,
-    "n_components": 1024,
-    "hidden_size": 1024,
-    "dropout": 0.7,
-    "margin": 0.1,
-    "learning_rate": 3e-4,
-    "map_factor": 1.0,
-    "batch_size": 512,
-}
 
 
 def neural_methods(*, pixels: bool = False) -> dict[str, NeuralMethod]:

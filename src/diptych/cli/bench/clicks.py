@@ -381,8 +381,8 @@ def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
 def _shown(report: WebReport) -> list[str]:
     """Return the methods of the fusion and their average, as many as bars can tell apart."""
     from diptych.benchmark.web import AVERAGE_FUSION, LEARNED_FUSION
-    from diptych.figures.group_results import MOST_QUERY_GROUP_METHODS
+    from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
 
     fused = [method.name for method in report.methods if method.is_fused]
     shown = [row for row in (*fused, AVERAGE_FUSION) if row in report.rows and row != LEARNED_FUSION]
-    return shown[:MOST_QUERY_GROUP_METHODS]
+    return shown[:MAX_QUERY_GROUP_METHODS]

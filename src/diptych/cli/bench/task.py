@@ -235,7 +235,7 @@ def _figures(report: TaskReport) -> dict[str, Figure]:
 
 def _compared(rows: Sequence[Row]) -> list[Row]:
     """Return the rows to draw: those of the paper's figure, or the first ones where a run has none of them."""
-    from diptych.figures.retrieval_curves import MOST_PRECISION_RECALL_METHODS
+    from diptych.figures.retrieval_curves import MAX_PRECISION_RECALL_METHODS
 
     named = [row for row in rows if row.name in _COMPARED]
-    return named or [row for row in rows if row.name != _CHANCE][:MOST_PRECISION_RECALL_METHODS]
+    return named or [row for row in rows if row.name != _CHANCE][:MAX_PRECISION_RECALL_METHODS]
