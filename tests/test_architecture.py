@@ -103,6 +103,13 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     return list(ast.walk(tree))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def parsed() -> None:
+    """Parse the package once, for all tests."""
+    for module in MODULES:
+        nodes_of(tree_of(module))
+
+
 def type_only(tree: ast.AST) -> set[ast.AST]:
     """Return what stands under ``if TYPE_CHECKING``, which no program runs."""
     blocks = [node for node in nodes_of(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]

@@ -68,6 +68,7 @@ FULL_FOLDERS = frozenset(
 FULL_FILES = frozenset(
     {
         "cli/test_codes_commands.py",
+        "cli/test_collection_commands.py",
         "cli/test_default_retriever_command.py",
         "cli/test_demo_command.py",
         "cli/test_evaluate_command.py",
@@ -75,6 +76,7 @@ FULL_FILES = frozenset(
         "cli/test_index_command.py",
         "cli/test_interactive_search.py",
         "cli/test_learn.py",
+        "cli/test_queries.py",
         "cli/test_read_text_command.py",
         "cli/test_regions_command.py",
         "cli/test_rehearse_command.py",
