@@ -40,9 +40,6 @@ def test_scenes_are_indexed_and_searched_and_kept(
     own.mkdir()
     (own / "collection.json").write_text("{}")
     remember(own)
-    # What a former version left in the cache is brought to the present format without a word.
-    layout = cache_folder() / "demo" / "scenes" / "collection.json"
-    layout.write_text(json.dumps({**json.loads(layout.read_text()), "format_version": 2}))
     again = run("demo", "--data", "scenes", "--no-page")
     assert "painting" not in again.stderr
     # A person's own collection stays the one that commands mean, so the examples name theirs.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -313,29 +312,6 @@ def test_what_is_large_but_no_nonsense_is_taken(collection: Collection) -> None:
     metadata = {"deep": nested(15), "id": 2**64 - 1, "least": -(2**63), "text": "ä" * 90_000, "tiny": 1e-300}
     collection.add(Record(captions=["a" * 100_000] * 10, labels=["b" * 400] * 1_000, metadata=metadata, id="large"))
     assert dict(collection["large"].metadata) == metadata
-
-
-@pytest.mark.parametrize("is_folded", [False, True])
-def test_what_an_older_version_stored_is_left_out_with_a_note(
-    collection: Collection, caplog: pytest.LogCaptureFixture, is_folded: bool
-) -> None:
-    collection.add(
-        [Record(captions=[f"ball {year}"], metadata={"year": year}, id=f"{is_folded}{year}") for year in range(5)]
-    )
-    wrong = [nested(300), {"year": 10**400}, {"year": float("nan")}, {"": 3, "x": "\ud800"}]
-    for number, metadata in enumerate(wrong):
-        values = {"metadata": json.dumps(metadata)}
-        collection._state.store.tables.needed("items").update(where=f"id = '{is_folded}{number}'", values=values)
-    with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as reader:
-        if is_folded:
-            reader._state.fold(everything=True)
-        assert [dict(item.metadata) for item in reader.items()] == [{}, {}, {}, {}, {"year": 4}]
-        assert [facet.field for facet in reader.facets()] == ["year"]
-        assert len(reader.items("year>=0")) == 1
-        assert len(reader.items("caption:ball")) == 5
-        assert f"item '{is_folded}1'" in caplog.text
-        reader.update(f"{is_folded}1", metadata={"year": 1})
-        assert len(reader.items("year>=0")) == 2
 
 
 def test_other_things_are_refused(collection: Collection) -> None:

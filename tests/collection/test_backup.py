@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from diptych.atomic_files import read_json, write_json
 from diptych.collection import (
     AddProgress,
     Collection,
@@ -233,9 +234,9 @@ def test_what_cannot_be_done_is_one_clear_error(collection: Collection, photos: 
     largest.write_bytes(largest.read_bytes()[:-1] + b"?")
     with pytest.raises(CollectionError, match="is damaged"):
         restore_collection(whole, tmp_path / "restored")
-    manifest = json.loads((whole / "backup.json").read_text())
+    manifest = read_json(whole / "backup.json")
     manifest["files"]["../outside"] = ""
-    (whole / "backup.json").write_text(json.dumps(manifest))
+    write_json(whole / "backup.json", manifest)
     with pytest.raises(CollectionError, match="not written by Diptych"):
         restore_collection(whole, tmp_path / "restored")
     shutil.rmtree(collection.folder / "store" / "captions.lance")
@@ -251,9 +252,8 @@ def test_a_newer_format_is_refused_with_the_version_to_install(
     collection.add(photos)
     target = backup_collection(collection.folder, tmp_path / "backup").target
     for folder in (collection.folder, target):
-        document = json.loads((folder / "collection.json").read_text())
-        document |= {"format_version": 99, "diptych": "9.8.7"}
-        (folder / "collection.json").write_text(json.dumps(document))
+        document = read_json(folder / "collection.json") | {"format_version": 99, "diptych": "9.8.7"}
+        write_json(folder / "collection.json", document)
     with pytest.raises(CollectionError, match=r"format version 99.*install Diptych 9\.8\.7"):
         open_toy(collection.folder)
     with pytest.raises(CollectionError, match=r"install Diptych 9\.8\.7"):

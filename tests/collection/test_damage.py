@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -125,17 +124,6 @@ def test_a_flip_in_the_list_of_changes_is_found_and_refused_and_repair_drops_wha
     kept = collection.history()
     assert kept[: len(versions) - 1] == versions[:-1]
     assert kept[-1].items == 4
-
-
-def test_a_list_of_changes_of_before_is_read_and_goes_on(collection: Collection) -> None:
-    journal = ChangeJournal(collection.folder)
-    collection.add([Record(captions=["one"], id="1")])
-    first, last = (json.dumps(asdict(one)) for one in journal.versions())
-    # A writer of before ended what a killed one had left with the beginning of its line.
-    journal.path.write_text(f"{first}\n{last[:20]}\n{last}\n{last[:30]}")
-    assert collection.verify().is_whole
-    collection.add([Record(captions=["two"], id="2")])
-    assert [(one.number, one.items) for one in collection.history()] == [(1, 0), (2, 1), (3, 2)]
 
 
 @pytest.mark.parametrize("name", ["changes.jsonl", "index/current.json"])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.atomic_files import read_json
 from diptych.collection import Item
 from diptych.collection.browse.live_items import Part
 from diptych.collection.browse.segment import MemorySegment
@@ -246,15 +245,11 @@ def test_points_that_packed_lists_cannot_tell_apart_get_lists_of_bytes(monkeypat
     assert ApproximateIndex.build(few_directions, "l2").is_packed
 
 
-def test_packed_lists_are_kept_and_hidden_from_versions_that_would_misread_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packed_lists_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
     matrix = points("euclidean", 4000, 16)
     built = ApproximateIndex.build(matrix, "l2")
     built.write(tmp_path)
-    # Earlier versions ask for a digest, and take lists without one for missing.
-    assert "digest" not in read_json(tmp_path / "lists.json")
     read = ApproximateIndex.read(tmp_path)
     assert read is not None
     assert (read.is_packed, read.probes, read.recall) == (True, built.probes, built.recall)

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from safetensors import safe_open
 
+from diptych.atomic_files import read_json, write_json
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import MemorySegment
@@ -222,13 +223,13 @@ def test_folders_that_are_no_collection_say_so(photos: Path, collection: Collect
         Collection.create(photos / "a.png", ToyRetriever())
     with pytest.raises(CollectionError, match="not a collection"):
         Collection.open(tmp_path)
-    document = json.loads((collection.folder / "collection.json").read_text())
+    document = read_json(collection.folder / "collection.json")
     for change, message in (
         ({"format": "x"}, "not written by Diptych"),
         ({"format_version": 99}, "version 99"),
         ({"retriever": {}}, "incomplete"),
     ):
-        (collection.folder / "collection.json").write_text(json.dumps({**document, **change}))
+        write_json(collection.folder / "collection.json", document | change)
         with pytest.raises(CollectionError, match=message):
             Collection.open(collection.folder)
 

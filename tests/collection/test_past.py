@@ -120,10 +120,10 @@ def test_what_is_older_than_is_kept_goes(collection: Collection, photos: Path, p
     journal._rewrite([*(replace(one, time_ns=one.time_ns - old) for one in versions[:-1]), versions[-1]])
     collection.add(Record(captions=["words"]))
     assert [one.number for one in collection.history()] == [3, 4, 5]
-    assert len(list(collection._state.store.former.contents())) >= 1
+    assert len(list(collection._state.store.past_items.contents())) >= 1
     collection.keep_history(0)
     assert [one.number for one in collection.history()] == [5]
-    assert sum(len(rows) for rows in collection._state.store.former.contents()) == 0
+    assert sum(len(rows) for rows in collection._state.store.past_items.contents()) == 0
     collection.remove(photos / "c.png")
     assert [one.number for one in collection.history()] == [6]
     with pytest.raises(InvalidInputError):
@@ -137,7 +137,7 @@ def test_facts_that_are_not_to_be_kept_are_in_no_version(collection: Collection,
     collection.add(photos)
     collection.remove(photos / "a.png")
     collection.keep_facts("none")
-    assert sum(len(rows) for rows in collection._state.store.former.contents()) == 0
+    assert sum(len(rows) for rows in collection._state.store.past_items.contents()) == 0
     assert collection.history()[0].items == 2
 
 
@@ -153,8 +153,8 @@ def test_a_backup_has_the_past(collection: Collection, photos: Path, tmp_path: P
 def test_a_killed_writer_leaves_no_wrong_past(collection: Collection, photos: Path, past: Past) -> None:
     collection.add(photos)
     item = collection[photos / "a.png"]
-    # Killed after the former item was noted, before it was removed; and after items came that no line tells of.
-    collection._state.store.former.keep([item], collection._state.next_ns())
+    # Killed after the past item was noted, before it was removed; and after items came that no line tells of.
+    collection._state.store.past_items.keep([item], collection._state.next_ns())
     (collection.folder / "changes.jsonl").open("a").write('{"number": 3, "ti')
     with past(2) as then:
         assert sorted(one.path for one in then) == ["a.png", "b.png", "c.png"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from diptych.collection.browse.segment import (
     keys_of,
 )
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.storage.rows import item_of_row, item_rows, sound_columns, sound_fields
+from diptych.collection.storage.rows import item_rows
 from diptych.collection.storage.store import points_table
 from tests.doubles import ToyRetriever
 
@@ -246,45 +245,3 @@ def test_places_of_orders_are_those_that_are_here(stored: list[int], asked: list
     assert [(asked[number], sorted(stored)[place]) for place, number in zip(places, which, strict=True)] == [
         (order, order) for order in asked if order in stored
     ]
-
-
-@pytest.mark.parametrize("deep", [False, True])
-def test_a_column_of_fields_is_made_sound_as_each_of_them(deep: bool) -> None:
-    fields = ['{"a": 1}', None, "", '{"b": NaN}', '{"": 1}', "[" * 20 + "]" * 20 if deep else '{"c": 123}']
-    ids = [str(row) for row in range(len(fields))]
-    expected = [sound_fields(one, name) for one, name in zip(fields, ids, strict=True)]
-    assert sound_columns(pa.array(fields, pa.string()), pa.array(ids)) == expected
-    assert expected[:5] == ['{"a": 1}', "{}", "{}", "{}", "{}"]
-
-
-_NUMBERS = (
-    "1",
-    "-0.5",
-    "1e400",
-    "1e5",
-    "9" * 18,
-    "9" * 25,
-    "0.1234567890123456789",
-    "NaN",
-    "-Infinity",
-    "true",
-    "null",
-)
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["", "a", "é", "x y"]), st.sampled_from([*_NUMBERS, '"\\ud800"', '"1e400"', "[[1]]"])
-    ),
-    st.sampled_from(["", " ", "}"]),
-)
-def test_fields_of_an_item_are_read_as_they_are_made_sound(fields: dict[str, str], behind: str) -> None:
-    stored = "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}" + behind
-    row = {"id": "i", "path": None, "content_hash": None, "caption_ids": [], "labels": [], "metadata": stored}
-    try:
-        expected = json.loads(sound_fields(stored, "i"))
-    except ValueError:
-        with pytest.raises(ValueError, match="Extra data"):
-            item_of_row(row, [])
-    else:
-        assert item_of_row(row, []).metadata == expected

@@ -130,10 +130,10 @@ def test_what_a_writer_knows_to_have_changed_is_what_the_store_says(steps: list[
                 store.put_items(items)
                 written += items
             elif step == "change" and written:
-                former = written[-number:][:1]
-                changed = [replace(item, updated_ns=now, metadata={"year": 1999.0, "tags": ["a"]}) for item in former]
-                own.put_items(changed, former)
-                written[written.index(former[0])] = changed[0]
+                replaced = written[-number:][:1]
+                changed = [replace(item, updated_ns=now, metadata={"year": 1999.0, "tags": ["a"]}) for item in replaced]
+                own.put_items(changed, replaced)
+                written[written.index(replaced[0])] = changed[0]
             elif step == "remove" and written:
                 own.delete_items([written.pop()], now)
             elif step == "tidy":

@@ -6,12 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import lancedb
 import pytest
 
 from diptych.collection import Collection, Record
 from diptych.collection.storage import word_index
-from tests.doubles import ToyRetriever
 
 CAPTIONS = [
     "un café sous la pluie",
@@ -80,22 +78,6 @@ def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection
     if indexed:
         described.repair()
     assert {words: answers_by_words(described, words) for words in FOUND} == FOUND
-
-
-def test_words_that_a_former_version_has_indexed_are_indexed_again(described: Collection, photos: Path) -> None:
-    described.close()
-    folder = photos / ".diptych"
-    captions = lancedb.connect(folder / "store").open_table("captions")
-    from lancedb.index import FTS
-
-    former = FTS(base_tokenizer="simple", ascii_folding=True, stem=False, remove_stop_words=False, with_position=False)
-    captions.create_index("text", config=former)
-    with Collection.open(folder, load_retriever=ToyRetriever.load) as opened:
-        assert answers_by_words(opened, "ecole") == [1]
-        assert answers_by_words(opened, "狗") == []
-        assert not opened.add([]).changed
-        assert answers_by_words(opened, "ecole") == [1]
-        assert answers_by_words(opened, "狗") == [5]
 
 
 @pytest.mark.parametrize(

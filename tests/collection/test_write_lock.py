@@ -24,7 +24,7 @@ with write_lock(Path(sys.argv[1])):
 
 def test_one_writer_at_a_time_even_in_one_process(tmp_path: Path) -> None:
     path = tmp_path / "write.lock"
-    # As a former version has left it: whoever may open the file can lock it, and keep everybody from writing.
+    # Whoever may open the file can lock it: others must not.
     path.touch(0o755)
     with write_lock(path):
         assert path.stat().st_mode & 0o777 == 0o600

@@ -118,7 +118,7 @@ def _answer(row: PrintedRow, results: StoredResults) -> Answer:
     try:
         found = _PAPERS[row["paper"]](row, results)
     except LookupError as missing:
-        # A study of some methods only, or by a former version, which measured less.
+        # A study of some methods only.
         found = f"the stored results lack {missing}"
     return Answer(row, None, found) if isinstance(found, str) else Answer(row, found)
 

@@ -210,7 +210,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         upkeep.repair,
         upkeep.backup,
         upkeep.restore,
-        upkeep.migrate,
         learn.rehearse,
         doctor.doctor,
     ),

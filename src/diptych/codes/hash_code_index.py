@@ -290,7 +290,7 @@ class CodeIndex:
         self._removed = removed if removed.any() else None
 
     def compact(self) -> IntArray:
-        """Free the room of removed codes and return the former position of each that stays.
+        """Free the room of removed codes and return the previous position of each that stays.
 
         Positions change to 0 … n − 1, and search is exact again until the next ``speed_up``.
         """

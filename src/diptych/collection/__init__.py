@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from diptych.collection.changes.damage import go_back as go_back
     from diptych.collection.changes.maintenance import CheckReport as CheckReport
     from diptych.collection.changes.maintenance import DuplicateGroup as DuplicateGroup
-    from diptych.collection.changes.maintenance import MigrationReport as MigrationReport
-    from diptych.collection.changes.maintenance import migrate_collection as migrate_collection
     from diptych.collection.changes.retriever_changes import ReencodeReport as ReencodeReport
     from diptych.collection.changes.watching import FolderWatcher as FolderWatcher
     from diptych.collection.collection import Collection as Collection

@@ -140,7 +140,7 @@ def test_a_query_that_was_asked_is_answered_alike_whether_others_are_or_not(boat
     assert boats.scores(["old boat"], np.eye(30)).any()
 
 
-def test_a_memory_of_an_earlier_version_lends_its_only_directions(boats: QueryMemory) -> None:
+def test_a_memory_of_clicks_alone_lends_its_only_directions(boats: QueryMemory) -> None:
     boats.reach, boats.min_similarity = True, 0.3
     boats.directions_ = boats.own_directions_
     expected = boats.scores(["old boat"], np.eye(30))

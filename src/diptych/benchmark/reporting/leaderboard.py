@@ -85,7 +85,7 @@ def published_beside(task: TaskResults, method: MethodResults) -> PublishedValue
     """Return the MAP a paper prints for this method, data set and setting, or None.
 
     Extendable and non-extendable retrieval are Liu et al.'s, of whom only what the running text quotes is known; the
-    standard split is Menon et al.'s, and Costa Pereira et al.'s where the former have nothing. No paper's folds are
+    standard split is Menon et al.'s, and Costa Pereira et al.'s where they have nothing. No paper's folds are
     known, and most use other features than ours.
     """
     if task.setting in _REGIMES:

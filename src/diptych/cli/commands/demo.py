@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -128,18 +128,17 @@ class DemoCollection:
             yield collection
 
     def _open_or_create(self, stages: Stages, n_pictures: int) -> Collection:
-        from diptych.collection import Collection, migrate_collection
+        from diptych.collection import Collection, CollectionError
         from diptych.retriever.precision import in_precision
 
         retriever = self.make_retriever(stages)
         if is_collection(self.folder):
-            # Nobody keeps anything of their own in it, so a former format needs no question.
-            migrate_collection(self.folder)
-            collection = Collection.open(self.folder)
-            if collection.root == Path(os.path.abspath(self.root)) and _is_of(collection, retriever):
-                return collection
-            # The pictures have moved since, or an older version looked for them elsewhere or answered worse.
-            collection.close()
+            # A demonstration holds nothing of the user's own: what does not fit is made again.
+            with suppress(CollectionError):
+                collection = Collection.open(self.folder)
+                if collection.root == Path(os.path.abspath(self.root)) and _is_of(collection, retriever):
+                    return collection
+                collection.close()
             shutil.rmtree(self.folder)
         check_folder(self.folder)
         with stages.run("precision", "preparing its networks"):

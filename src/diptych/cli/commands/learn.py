@@ -197,10 +197,10 @@ def history(
             opened.keep_history(keep_days)
         versions, days = opened.history(), opened.history_days
         records = learning_history(opened)
-        former = rolls_back_to(opened, records)
+        earlier = rolls_back_to(opened, records)
     if as_json:
         told = [{**asdict(version), "time": version.time} for version in versions]
-        steps = {"steps": [record.to_json() for record in records], "rolls_back_to": former}
+        steps = {"steps": [record.to_json() for record in records], "rolls_back_to": earlier}
         print_json({"versions": told, "kept_days": days, **steps})
         return
     _print_versions(versions, days)
@@ -216,7 +216,7 @@ def history(
         console.print(listing)
     else:
         console.print("The search model has not been changed yet.")
-    console.print(f"`diptych rollback` goes back to {former!r}." if former else "There is nothing to roll back to.")
+    console.print(f"`diptych rollback` goes back to {earlier!r}." if earlier else "There is nothing to roll back to.")
 
 
 def _print_versions(versions: Sequence[Version], days: float) -> None:

@@ -1,4 +1,4 @@
-"""``diptych status``, ``verify``, ``repair``, ``backup``, ``restore``, ``migrate``: how a collection is, kept safe."""
+"""``diptych status``, ``verify``, ``repair``, ``backup``, ``restore``: how a collection is, kept safe."""
 
 from __future__ import annotations
 
@@ -197,21 +197,3 @@ def restore(
         asdict(report),
         as_json=as_json,
     )
-
-
-def migrate(
-    collection: Annotated[
-        Path | None, typer.Argument(help="The collection, or the folder of pictures that holds it.", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Bring a collection that a former Diptych wrote to the present format; nothing is encoded again.
-
-    What is there stays until everything is done, and an interrupted run is simply repeated. Former versions of Diptych
-    refuse the collection afterwards.
-    """
-    from diptych.collection import migrate_collection
-
-    report = migrate_collection(find_collection(collection).folder, write_wait=10.0)
-    done = f"from format {report.before} to {report.after}" if report.has_changed else "in the present format already"
-    print_outcome(f"{shown_path(report.folder)}: {done}", asdict(report), as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import defaultdict
@@ -20,7 +19,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, STORED_DATE, Filter, given_date, number_of, text_of
 from diptych.collection.storage.item import joined_fields
 from diptych.collection.storage.layout import search_package
-from diptych.collection.storage.rows import sound_columns
+from diptych.collection.storage.rows import json_objects
 from diptych.data.photo_facts.places import region_of
 
 # Names of metadata and of what every item has may be equal, so each has its mark.
@@ -368,10 +367,9 @@ class ColumnsBuilder:
         """Append a batch of rows, as :func:`item_rows` gives it."""
         for name, kind, texts, whose in own_columns(rows):
             self._append(name, kind, texts, np.arange(len(rows)) if whose is None else whose)
-        # One document is parsed faster than many.
-        metadata = json.loads(f"[{','.join(sound_columns(rows['metadata'], rows['id']))}]")
+        metadata = json_objects(rows["metadata"])
         if rows["facts"].null_count < len(rows):
-            facts = json.loads(f"[{','.join(sound_columns(rows['facts'], rows['id']))}]")
+            facts = json_objects(rows["facts"])
             metadata = [joined_fields(said, given) for said, given in zip(facts, metadata, strict=True)]
         for name, values, owners in _fields(metadata):
             for made_of, texts, whose in _by_type(values, owners):

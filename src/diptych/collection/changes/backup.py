@@ -56,7 +56,7 @@ class RestoreReport:
 _CHOICES, _COPIES = 50, 3
 _NEEDED = ("items", "captions", "thumbnails")
 # Where no text was read and nothing was changed there are no such tables.
-_OPTIONAL = ("picture_texts", "former")
+_OPTIONAL = ("picture_texts", "past_items")
 _FORMAT = "diptych-backup"
 _MANIFEST = "backup.json"
 # What learning from clicks did, what the last run could not read, saved searches and albums.
@@ -69,8 +69,8 @@ def backup_collection(
     """Write a collection as it is at one moment to a new folder; others may search and write meanwhile.
 
     It holds the items with their captions, thumbnails, texts, features and points, the retrievers, the history of
-    learning and the click log. Pictures stay where they are; search files and the service's jobs and maps are left out,
-    the former are made again when they are needed. The folder appears under its name when it is whole. ``progress``
+    learning and the click log. Pictures stay where they are; search files and the service's jobs and maps are left out;
+    these are made again when they are needed. The folder appears under its name when it is whole. ``progress``
     counts rows.
     """
     reject_storage_address(folder)

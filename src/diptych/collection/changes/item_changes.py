@@ -191,7 +191,7 @@ class ItemChanges:
         for start in range(0, len(shorter), _ITEMS_AT_ONCE):
             some = shorter[start : start + _ITEMS_AT_ONCE]
             state.store.put_items(some, some)
-        # Former items say what is not to be kept.
+        # Past items would keep what is to be forgotten.
         ChangeJournal(state.layout.folder).forget_all(state.store, state.next_ns())
         if shorter:
             state.tidy(len(shorter))

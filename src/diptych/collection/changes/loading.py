@@ -20,11 +20,13 @@ from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import LONGEST_CAPTION, LONGEST_LABEL, LONGEST_METADATA, metadata_fault
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.collection.storage.rows import LATER_COLUMNS, UNUSUAL, rows_with_captions, table_schema
+from diptych.collection.storage.rows import rows_with_captions, table_schema
 from diptych.collection.storage.store import points_table
 from diptych.errors import InvalidInputError
 
 COLUMNS = ("id", "caption", "labels", "metadata", "path", "content_hash", "text_point", "image_point")
+# Metadata that need a closer look: depth, huge numbers, no names, NaN, surrogates, null characters.
+_UNUSUAL = r'(?:[\[{][^\[{]*){17}|\d{19}|[eE]\+?\d\d|""\s*:|NaN|Infinity|\\u[dD][89a-fA-F]|\\u0000'
 # Each group is a commit of every table and a file in it: 64 MB of points with 256 numbers.
 _ROWS_AT_ONCE = 1 << 16
 # Room between two items for the order of their captions.
@@ -108,7 +110,7 @@ class Loading:
         items |= {name: np.zeros(len(rows), dtype=np.int64) for name in ("size", "mtime_ns")}
         items |= {name: np.zeros(len(rows), dtype=np.int32) for name in ("width", "height")}
         items |= {"labels": rows.labels, "metadata": rows.metadata}
-        items |= dict.fromkeys(LATER_COLUMNS, pa.nulls(len(rows), pa.string()))
+        items |= dict.fromkeys(("facts", "facts_read"), pa.nulls(len(rows), pa.string()))
         items |= {"caption_ids": pa.ListArray.from_arrays(starts, caption_ids), "added_ns": times, "updated_ns": times}
         return pa.table(captions, schema=table_schema("captions")), pa.table(items, schema=table_schema("items"))
 
@@ -221,7 +223,7 @@ class _Rows:
         distinct = texts.unique()
         listed = distinct.to_pylist()
         is_long = pc.max(pc.utf8_length(distinct)).as_py() > LONGEST_METADATA
-        is_usual = not pc.any(pc.match_substring_regex(distinct, rf"{UNUSUAL}|\\u0000")).as_py()
+        is_usual = not pc.any(pc.match_substring_regex(distinct, _UNUSUAL)).as_py()
         if is_long or not is_usual or not _are_plain_objects(listed):
             wrong = [not _is_stored_metadata(text) for text in listed]
             reason = (

@@ -12,27 +12,21 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
-from diptych.atomic_files import read_json, write_json
+from diptych.atomic_files import read_json
 from diptych.collection.browse import export
 from diptych.collection.browse.export import Points
 from diptych.collection.browse.live_items import LiveItems, text_hashes
-from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.damage import find_damage, sentences
 from diptych.collection.search.approximate_index import Scoring, stored_recall
-from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (
-    FORMAT_VERSION,
-    FORMER_VERSIONS,
-    Layout,
     RetrieverNames,
     search_package,
 )
-from diptych.collection.storage.place import write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.status import Status
-from diptych.collection.storage.store import Store, features_table, points_table, tables_of
+from diptych.collection.storage.store import features_table, points_table, tables_of
 from diptych.encoders.image.picture_parts import REGIONS
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError, counted
 
@@ -41,7 +35,7 @@ from diptych.errors import CollectionError, InvalidInputError, NoRoomError, coun
 class CheckReport:
     """Whether a collection is whole, and what lies in it unused.
 
-    ``problems`` are damaged files and items that lack what they need, a sentence each; ``damaged`` has the former by
+    ``problems`` are damaged files and items that lack what they need, a sentence each; ``damaged`` has the files by
     name, with what is wrong. ``unused`` counts rows of each table that no item uses; ``unused_tables`` are those of
     retrievers no longer in force.
     """
@@ -259,11 +253,11 @@ class Maintenance:
     def _unused_rows(self, used: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the tables with the keys in them that no item uses."""
         fixed = {"captions": "caption", "thumbnails": "image", "picture_texts": "image"}
-        pa, former = search_package("pyarrow"), list(self._state.store.former.contents())
+        pa, past = search_package("pyarrow"), list(self._state.store.past_items.contents())
         kept = {
             "caption": [],
-            "image": [rows["content_hash"].drop_null() for rows in former],
-            "text": [pa.array(text_hashes(rows["captions"].flatten()), "string") for rows in former],
+            "image": [rows["content_hash"].drop_null() for rows in past],
+            "text": [pa.array(text_hashes(rows["captions"].flatten()), "string") for rows in past],
         }
         for name, kind in {**fixed, **tables_of(self._state.layout.in_force)}.items():
             unused = _beyond(self._state.store.keys(name), used[kind])
@@ -290,41 +284,3 @@ def _beyond(keys: Any, others: Any) -> Any:
 
 def _bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@dataclass(frozen=True)
-class MigrationReport:
-    """The format of a collection before and after."""
-
-    folder: Path
-    before: int
-    after: int
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether there was anything to do."""
-        return self.before != self.after
-
-
-def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport:
-    """Bring a collection to the present format.
-
-    Tables and indexes are added beside what is there, and the last step replaces ``collection.json``: until then the
-    collection is of its former format, whole, and a run that was interrupted is simply repeated.
-    """
-    layout = Layout.read(folder, former=True)
-    with write_lock(folder / "write.lock", write_wait):
-        before = int(read_json(folder / "collection.json")["format_version"])
-        if before in FORMER_VERSIONS:
-            Store(layout.store).prepare()
-            for note in (layout.last_run, folder / SAVED_FILE):
-                # Notes of before have no checksums.
-                with suppress(OSError, ValueError):
-                    write_json(note, read_json(note))
-            # Another writer may have changed it before the lock was held.
-            Layout.read(folder, former=True).write()
-            # Its indexes of points are of no use any more.
-            files = SegmentFiles(layout.index)
-            files.forget()
-            files.delete_unused(())
-    return MigrationReport(folder, before, FORMAT_VERSION)

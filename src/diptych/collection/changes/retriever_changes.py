@@ -142,7 +142,7 @@ def _parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 # A change leaves the retriever before, so that going back costs nothing, and a few older ones.
-_FORMER_KEPT = 3
+_MAX_RESTING = 3
 
 
 class RetrieverChanges:
@@ -286,17 +286,17 @@ class RetrieverChanges:
         origin: Origin,
         record: LearningRecord | None = None,
     ) -> None:
-        """Change the retriever in force, write that down, and let go of former ones that nothing leads back to."""
+        """Change the retriever in force, write that down, and delete earlier ones that nothing leads back to."""
         named = from_to(self._state.layout.retriever, layout.retriever)
         done = LearningRecord(utc_now(), "changed", **named, origin=origin) if record is None else record
         history = RetrieverHistory(layout.folder)
         with history.change(done):
             self._write(layout, retriever)
         in_force = layout.retriever.fingerprint
-        for fingerprint in replaceable(history.records(in_force), in_force, _FORMER_KEPT):
-            former = self._state.layout.with_fingerprint(fingerprint)
-            if former is not None:
-                self._remove(former)
+        for fingerprint in replaceable(history.records(in_force), in_force, _MAX_RESTING):
+            earlier = self._state.layout.with_fingerprint(fingerprint)
+            if earlier is not None:
+                self._remove(earlier)
 
     def _remove(self, names: RetrieverNames) -> None:
         layout = self._state.layout.without(names)

@@ -199,7 +199,7 @@ def learned_upon(fingerprint: str, history: Sequence[LearningRecord], *origins: 
 
 
 def replaceable(history: Sequence[LearningRecord], in_force: str, kept: int) -> list[str]:
-    """Return the fingerprints of former retrievers beyond the last few, which neither going back nor learning needs.
+    """Return the fingerprints of earlier retrievers beyond the last few, which neither going back nor learning needs.
 
     Those that a person added and chose are theirs to remove.
     """
@@ -209,5 +209,5 @@ def replaceable(history: Sequence[LearningRecord], in_force: str, kept: int) -> 
     needed |= {learned_upon(in_force, history, *origins)[-1] for origins in learned}
     chosen = {each.after_fingerprint for each in history if each.origin == "choice"}
     left = dict.fromkeys(each.before_fingerprint for each in reversed(history) if each.action != "kept")
-    former = [fingerprint for fingerprint in left if fingerprint not in needed]
-    return [fingerprint for fingerprint in former[max(0, kept - len(needed) + 1) :] if fingerprint not in chosen]
+    earlier = [fingerprint for fingerprint in left if fingerprint not in needed]
+    return [fingerprint for fingerprint in earlier[max(0, kept - len(needed) + 1) :] if fingerprint not in chosen]

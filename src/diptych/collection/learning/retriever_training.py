@@ -72,13 +72,13 @@ def rollback(collection: Collection) -> LearningRecord:
     change = change_to(now.fingerprint, learning_history(collection))
     if change is None:
         raise CollectionError(f"the search model {now.name!r} replaced no other one; there is nothing to roll back to")
-    former = stored.get(change.before_fingerprint)
-    if former is None:
+    before = stored.get(change.before_fingerprint)
+    if before is None:
         raise CollectionError(
             f"the search model {change.before!r} is no longer stored; set one with `diptych index --retriever`"
         )
-    record = LearningRecord(time=utc_now(), action="rolled back", origin=change.origin, **from_to(now, former))
-    collection.activate_retriever(former.name, record=record)
+    record = LearningRecord(time=utc_now(), action="rolled back", origin=change.origin, **from_to(now, before))
+    collection.activate_retriever(before.name, record=record)
     return record
 
 

@@ -243,9 +243,7 @@ class ApproximateIndex:
         with atomic_write(folder / "lists.faiss") as draft:
             search_package("faiss").write_index(self.engine, str(draft))
             digest, checksum = _digest(draft), file_checksum(draft)
-        # Versions of before packed lists would take their scores for exact ones; without a digest they build their own.
-        name = "packed_digest" if self.is_packed else "digest"
-        about = {name: digest, "probes": self.probes, "recall": self.recall, "file": checksum}
+        about = {"digest": digest, "probes": self.probes, "recall": self.recall, "file": checksum}
         write_json(folder / "lists.json", about)
 
     @classmethod
@@ -253,7 +251,7 @@ class ApproximateIndex:
         """Return the index of a folder, lists mapped if they can be; anything missing or damaged counts as absent."""
         try:
             about = read_json(folder / "lists.json")
-            if _digest(folder / "lists.faiss") not in (about.get("digest"), about.get("packed_digest")):
+            if _digest(folder / "lists.faiss") != about["digest"]:
                 return None
             faiss = search_package("faiss")
             engine = faiss.read_index(str(folder / "lists.faiss"), faiss.IO_FLAG_MMAP)

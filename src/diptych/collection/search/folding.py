@@ -147,7 +147,7 @@ class SegmentFiles:
         before = self._named()
         times = {"updated_ns": segments.updated_ns, "removed_ns": segments.removed_ns}
         write_json(self._current, {"format": _FORMAT, "segments": entries, "dead": checksums, **times})
-        # Readers that have just looked at the former ones may still open them.
+        # Readers that have just looked at the earlier ones may still open them.
         self._delete_all_but(before | self._named())
 
     def delete_unused(self, fingerprints: Iterable[str]) -> None:

@@ -35,7 +35,7 @@ class _PastTables(Tables):
 class PastStore(Store):
     """The items and captions of a moment in tables of their own; everything named by content is the present store's.
 
-    What has stayed the same since is among the present items, the rest among the former ones.
+    What has stayed the same since is among the present items, the rest among the past ones.
     """
 
     def __init__(self, folder: Path, present: Store, moment_ns: int) -> None:
@@ -67,8 +67,8 @@ def _rows_at(store: Store, moment_ns: int) -> Iterator[Any]:
         held = rows.filter(pc.less_equal(rows["updated_ns"], moment_ns))
         seen = pa.chunked_array([*seen.chunks, held["added_ns"]], pa.int64())
         yield held
-    for rows in store.former.at(moment_ns):
-        # Whoever was killed before a change has left a former row of an item that is still there.
+    for rows in store.past_items.at(moment_ns):
+        # A writer killed before its change leaves a past row of an item that is still there.
         held = rows.filter(pc.invert(pc.is_in(rows["added_ns"], seen)))
         first = pc.index_in(pc.unique(held["added_ns"]), held["added_ns"])
         held = held.take(first)

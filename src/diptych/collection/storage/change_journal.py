@@ -1,6 +1,6 @@
 """What changed when: a line for each change of the items, by which people name an earlier state.
 
-Each line ends with a checksum of what is before it; lines of before have none.
+Each line ends with a checksum of what is before it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Changed(Protocol):
 
     def count_items(self) -> int: ...
 
-    def forget_former(self, until_ns: int) -> None: ...
+    def forget_past(self, until_ns: int) -> None: ...
 
 
 class ChangeJournal:
@@ -85,11 +85,7 @@ class ChangeJournal:
         """Return the versions of the whole lines, and whether there are damaged ones."""
         lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
         found = [_version(line) for line in lines[:-1]]
-        # Former writers ended half a line of a killed one with the beginning of the next.
-        wrong = any(
-            one is None and (_MARK in line or line.endswith(b"}")) for one, line in zip(found, lines, strict=False)
-        )
-        return [one for one in found if one is not None], wrong or not _is_torn(lines[-1])
+        return [one for one in found if one is not None], None in found or not _is_torn(lines[-1])
 
     @contextmanager
     def noting(self, store: _Changed, next_ns: Callable[[], int], kept_days: float) -> Iterator[None]:
@@ -109,7 +105,7 @@ class ChangeJournal:
             self.forget(store, next_ns(), kept_days * _OVERDUE, kept_days)
 
     def forget(self, store: _Changed, now_ns: int, overdue_days: float, kept_days: float) -> None:
-        """Let go of what is older than is kept, if some of it is overdue; the state at that moment stays."""
+        """Forget what is older than is kept, if some of it is overdue; the state at that moment stays."""
         versions, is_damaged = self._read()
         # A list without its damaged lines would look whole.
         if is_damaged or len(versions) < 2 or versions[1].time_ns > now_ns - overdue_days * _DAY_NS:
@@ -118,13 +114,13 @@ class ChangeJournal:
         first = versions[len(versions) - len(kept) - 1]
         # The list first: who is killed in between has rows that nobody asks for.
         self._rewrite([first, *kept])
-        store.forget_former(first.time_ns)
+        store.forget_past(first.time_ns)
 
     def forget_all(self, store: _Changed, now_ns: int) -> None:
         """End the past here: nothing before the change that is being made can be asked for."""
         versions = self._read()[0]
         self._rewrite([Version(versions[-1].number + 1 if versions else 1, now_ns, store.count_items())])
-        store.forget_former(now_ns)
+        store.forget_past(now_ns)
 
     def moment(self, as_of: AsOf) -> tuple[int, Version]:
         """Return the time that a version number or a date means, and the version that held then."""
@@ -174,10 +170,10 @@ def _line(version: Version) -> bytes:
 def _version(line: bytes) -> Version | None:
     """Return what a line says, None if it is not whole."""
     sealed = _SEALED.fullmatch(line)
-    if sealed is not None and int(sealed[2], 16) != zlib.crc32(sealed[1]):
+    if sealed is None or int(sealed[2], 16) != zlib.crc32(sealed[1]):
         return None
     try:
-        return Version(**json.loads(line if sealed is None else sealed[1] + b"}"))
+        return Version(**json.loads(sealed[1] + b"}"))
     except (ValueError, TypeError):
         return None
 

@@ -47,9 +47,7 @@ def unique_name(name: str, taken: Collection[str]) -> str:
 # For so long what was changed or removed can be searched as it was.
 KEPT_DAYS = 30.0
 FORMAT = "diptych-collection"
-FORMAT_VERSION = 3
-# Written by Diptych 0.1: without a note of removals, and with captions that the engine cannot search.
-FORMER_VERSIONS = (1, 2)
+FORMAT_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,9 @@ class Layout:
 
     Names and fingerprints are unique among ``retriever`` and ``further``, whose points are kept too. ``pending`` is one
     whose points are still being made; ``keep_old`` says that ``retriever`` stays beside it after the switch.
-    ``unfinished`` has the fingerprints of those that never got all their points, ``resting`` those of former ones that
-    are kept for a way back: what is added later gets their points only then. ``facts`` says what is kept of what
-    photographs say of themselves, ``history_days`` for how long former items are kept.
+    ``unfinished`` has the fingerprints of those that never got all their points, ``resting`` those of earlier ones
+    that are kept for a way back: what is added later gets their points only then. ``facts`` says what is kept of what
+    photographs say of themselves, ``history_days`` for how long changed and removed items are kept.
     """
 
     folder: Path
@@ -137,8 +135,8 @@ class Layout:
         write_json(self.folder / "collection.json", document)
 
     @classmethod
-    def read(cls, folder: Path, *, former: bool = False) -> Self:
-        """Read ``collection.json``, of a ``former`` format only where that is wanted; any defect is one clear error."""
+    def read(cls, folder: Path) -> Self:
+        """Read ``collection.json``; any defect is one clear error."""
         path = folder / "collection.json"
         try:
             document = read_json(path)
@@ -152,15 +150,10 @@ class Layout:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise CollectionError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
         version, written_by = document.get("format_version"), document.get("diptych", "of that time")
-        if version in FORMER_VERSIONS and not former:
-            raise CollectionError(
-                f"{folder} was written by Diptych {written_by}, with format version {version}; "
-                f"`diptych migrate {folder}` brings it to version {FORMAT_VERSION} without encoding anything again"
-            )
-        if version not in (FORMAT_VERSION, *FORMER_VERSIONS):
+        if version != FORMAT_VERSION:
             raise CollectionError(
                 f"{path} has format version {version}, this Diptych {__version__} reads "
-                f"up to {FORMAT_VERSION}: install Diptych {written_by} or index again"
+                f"{FORMAT_VERSION}: install Diptych {written_by} or index again"
             )
         try:
             return cls(
@@ -168,12 +161,12 @@ class Layout:
                 document["root"],
                 RetrieverNames(**document["retriever"]),
                 None if document["pending"] is None else RetrieverNames(**document["pending"]),
-                tuple(RetrieverNames(**names) for names in document.get("further", ())),
-                frozenset(document.get("unfinished", ())),
-                bool(document.get("keep_old", False)),
-                frozenset(document.get("resting", ())),
-                str(document.get("facts", "all")),
-                float(document.get("history_days", KEPT_DAYS)),
+                tuple(RetrieverNames(**names) for names in document["further"]),
+                frozenset(document["unfinished"]),
+                bool(document["keep_old"]),
+                frozenset(document["resting"]),
+                str(document["facts"]),
+                float(document["history_days"]),
             )
         except (KeyError, TypeError) as problem:
             raise CollectionError(f"{path} is incomplete ({problem}); restore it from a backup") from None

@@ -206,7 +206,7 @@ class Ledger:
     def write(self) -> None:
         """Bring to the disk what is new, and then the line that names it; afterwards it is acknowledged."""
         if not self._path.exists():
-            # A collection of a former version gets its ledger with the first change.
+            # Without a ledger everything that is there is new.
             self._unwritten.update(self._units())
         elif self._stamp is None:
             self._read()
@@ -310,7 +310,7 @@ class Ledger:
         )
 
     def _units(self) -> dict[str, int | None]:
-        """Return the tables and retrievers that are there, with the newest versions of the former."""
+        """Return the tables and retrievers that are there, with the newest versions of the tables."""
         tables = [path.name for path in self._folder.glob("*.lance")]
         saved = [saved_unit(path.name) for path in self._folder.parent.glob("retrievers/[!.]*")]
         return {unit: self._newest(unit) for unit in (*tables, *saved)}

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.storage.item import Item, metadata_fault
+from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
 from diptych.errors import CollectionError
 
-# Collections from before have no such columns, and null in them is nothing.
-LATER_COLUMNS = ("facts", "facts_read")
 _MANY_FRAGMENTS, _MOST_FRAGMENTS = 40, 400
 # Joined, files of this size are read no faster, and joining reads and writes all of them.
 _SMALL_BYTES = 2 << 20
@@ -45,17 +39,8 @@ def table_schema(table: str) -> Any:
     picture = {"width": pa.int32(), "height": pa.int32()}
     described = {"labels": pa.list_(text), "metadata": text, "caption_ids": pa.list_(text)}
     times = {"added_ns": pa.int64(), "updated_ns": pa.int64()}
-    whole = {"id": text, **file, **picture, **described, **times, **dict.fromkeys(LATER_COLUMNS, text)}
-    return pa.schema({**whole, "captions": pa.list_(text), "gone_ns": pa.int64()} if table == "former" else whole)
-
-
-def with_later_columns(name: str, table: Any) -> Any:
-    """Return a fixed table of the store after it has got the columns that it lacks, for the writer."""
-    if name == "items":
-        missing = [column for column in LATER_COLUMNS if column not in table.schema.names]
-        if missing:
-            table.add_columns(dict.fromkeys(missing, "cast(NULL as string)"))
-    return table
+    whole = {"id": text, **file, **picture, **described, **times, "facts": text, "facts_read": text}
+    return pa.schema({**whole, "captions": pa.list_(text), "gone_ns": pa.int64()} if table == "past_items" else whole)
 
 
 def items_table(items: Sequence[Item]) -> Any:
@@ -71,8 +56,8 @@ def item_of_row(row: dict[str, Any], captions: Sequence[str]) -> Item:
     """Return the item of a row of :func:`items_table`."""
     row["caption_ids"], row["labels"] = tuple(row["caption_ids"]), tuple(row["labels"])
     for name in ("metadata", "facts"):
-        row[name] = _fields(row.get(name), row["id"])
-    row["facts_read"] = row.get("facts_read") or ""
+        row[name] = _fields(row[name])
+    row["facts_read"] = row["facts_read"] or ""
     return Item(**row, captions=tuple(captions))
 
 
@@ -96,72 +81,17 @@ class WrittenItems:
         return WrittenItems(self.since_ns, after, (*self.items, *stored))
 
 
-def _fields(stored: str | None, item_id: str) -> dict[str, Any]:
+def _fields(stored: str | None) -> dict[str, Any]:
     # Most have none, and this is done for every answer.
-    if not stored or stored == "{}":
-        return {}
-    found: dict[str, Any]
-    if not _is_involved(stored):
-        with suppress(ValueError):
-            found, end = _PLAIN_JSON.raw_decode(stored)
-            if end == len(stored):
-                return found
-    found = json.loads(sound_fields(stored, item_id))
-    return found
+    return {} if not stored or stored == "{}" else json.loads(stored)
 
 
-def _plain_number(text: str) -> int | float:
-    """Return a number as JSON has it; a long one, and one with an exponent, is for a closer look."""
-    if len(text) > _LONGEST_NUMBER or "e" in text or "E" in text:
-        raise ValueError(text)
-    return float(text) if "." in text else int(text)
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(text)
-
-
-_LONGEST_NUMBER = 18
-_PLAIN_JSON = json.JSONDecoder(parse_int=_plain_number, parse_float=_plain_number, parse_constant=_no_number)
-
-
-# What an older version may have stored that breaks lists and counts: depth, huge numbers, no names, NaN, surrogates.
-UNUSUAL = r'(?:[\[{][^\[{]*){17}|\d{19}|[eE]\+?\d\d|""\s*:|NaN|Infinity|\\u[dD][89a-fA-F]'
-_may_be_unusual = re.compile(UNUSUAL).search
-_log = logging.getLogger("diptych.collection")
-
-
-def sound_fields(stored: str | None, item_id: str) -> str:
-    """Return a stored JSON object, without fields where they would break whatever reads them; a note says so once."""
-    if stored and _may_be_unusual(stored):
-        try:
-            fault = metadata_fault(json.loads(stored))
-        except (ValueError, RecursionError):
-            fault = "are no JSON"
-        if fault:
-            _note(item_id, fault)
-            return "{}"
-    return stored or "{}"
-
-
-def _is_involved(stored: str) -> bool:
-    """Say whether a text may match ``UNUSUAL`` otherwise than by a number, asked in pieces for every answer."""
-    return '""' in stored or "\\u" in stored or stored.count("{") + stored.count("[") > 16
-
-
-def sound_columns(stored: Any, ids: Any) -> list[str]:
-    """Return :func:`sound_fields` of a column; hardly ever is there anything to leave out."""
+def json_objects(stored: Any) -> list[dict[str, Any]]:
+    """Return the objects of a column of JSON texts; empty ones where there are none."""
     pc = search_package("pyarrow.compute")
-    filled = stored.fill_null("")
-    texts: list[str] = pc.if_else(pc.equal(filled, ""), "{}", filled).to_pylist()
-    for row in pc.indices_nonzero(pc.match_substring_regex(filled, UNUSUAL)).to_pylist():
-        texts[row] = sound_fields(texts[row], ids[row].as_py())
-    return texts
-
-
-@cache
-def _note(item_id: str, fault: str) -> None:
-    _log.warning("the metadata of item %r are left out: they %s", item_id, fault)
+    texts = pc.if_else(pc.equal(filled := stored.fill_null(""), ""), "{}", filled).to_pylist()
+    # One document is parsed faster than many.
+    return list(json.loads(f"[{','.join(texts)}]"))
 
 
 def item_rows(items: Sequence[Item]) -> Any:
@@ -176,9 +106,6 @@ def rows_with_captions(items: Any, texts: Any) -> list[Any]:
     pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
     counts = pc.list_value_length(items["caption_ids"]).to_numpy()
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    for name in LATER_COLUMNS:
-        if name not in items.column_names:
-            items = items.append_column(name, pa.nulls(len(items), pa.string()))
     rows = items.select(table_schema("items").names)
     captions = pa.ListArray.from_arrays(ends, texts.combine_chunks())
     return list(rows.append_column("captions", captions).combine_chunks().to_batches())
@@ -197,7 +124,7 @@ def item_reader(batch: Any) -> Callable[[int], Item]:
 
     def read(place: int) -> Item:
         values = [reader(place) for reader in readers]
-        values[metadata], values[facts] = _fields(values[metadata], values[0]), _fields(values[facts], values[0])
+        values[metadata], values[facts] = _fields(values[metadata]), _fields(values[facts])
         values[-1] = values[-1] or ""
         return Item(*values)
 

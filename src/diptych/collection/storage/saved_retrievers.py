@@ -37,7 +37,7 @@ class StoredRetriever:
 
 
 _OWN_NAMES = {"store", "retrievers", "index", "service", "write.lock", "reserve", "last_run.json", "last_status.json"}
-# What is known of the items of before.
+# What is known of past items.
 _NOTES = {"changes.jsonl", "saved.json"}
 # What a writer that was killed in the middle of a JSON file leaves behind.
 _TEMPORARY_JSON = re.compile(r"\.(collection|last_run|last_status|saved)\.json\.[0-9a-f]{12}")

@@ -27,24 +27,23 @@ from diptych.collection.storage.rows import (
     table_schema,
     vector_column,
     vectors_of,
-    with_later_columns,
 )
-from diptych.collection.storage.tables import FormerItems, PictureTexts, Tables
+from diptych.collection.storage.tables import PastItems, PictureTexts, Tables
 from diptych.collection.storage.word_index import WordIndex, lacks_words
 from diptych.errors import CollectionError, NoRoomError
 
 # The last one is made when something is first changed.
-_FIXED_TABLES = ("items", "captions", "thumbnails", "removed", "picture_texts", "former")
+_FIXED_TABLES = ("items", "captions", "thumbnails", "removed", "picture_texts", "past_items")
 # Looked up by these: below a few thousand rows the engine reads them all as fast.
 _INDEXED = {
     "items": ("updated_ns", "added_ns"),
     "captions": ("item_id",),
     "removed": ("removed_ns",),
-    "former": ("gone_ns",),
+    "past_items": ("gone_ns",),
 }
 _INDEXED_FROM = 10_000
 # Their rows are named by nothing alone.
-_OF_NO_KEY = ("removed", "former")
+_OF_NO_KEY = ("removed", "past_items")
 
 
 def features_table(names: RetrieverNames, side: Side) -> str:
@@ -92,7 +91,7 @@ class Store:
         self.tables = tables or Tables(folder)
         self.words = WordIndex(folder, self.tables.existing, self.tables.committed)
         self.picture_texts = PictureTexts(self.tables)
-        self.former = FormerItems(self.tables)
+        self.past_items = PastItems(self.tables)
         self._written = WrittenItems()
         # What was done to items, for whoever notes it.
         self.changes: Counter[str] = Counter()
@@ -112,9 +111,9 @@ class Store:
         """Return how many items there are."""
         return int(self.tables.needed("items").count_rows())
 
-    def forget_former(self, until_ns: int) -> None:
-        """Let go of items that were changed or removed until a time."""
-        self.former.forget(until_ns)
+    def forget_past(self, until_ns: int) -> None:
+        """Delete items that were changed or removed until a time."""
+        self.past_items.forget(until_ns)
 
     def version_folder(self) -> Path:
         """Return the folder that gets a new file with every commit to the items."""
@@ -199,24 +198,24 @@ class Store:
         """Append rows of Arrow to a fixed table, whose columns they have."""
         if len(rows):
             check_room(self.folder, rows.nbytes)
-            with_later_columns(name, self.tables.needed(name)).add(rows)
+            self.tables.needed(name).add(rows)
             self.tables.committed(name)
             self.changes.update(added=len(rows) if name == "items" else 0)
 
-    def put_items(self, items: Sequence[Item], former: Sequence[Item] = ()) -> None:
+    def put_items(self, items: Sequence[Item], replaced: Sequence[Item] = ()) -> None:
         """Put items in the place of those with the same ids, and append the others, in one commit.
 
-        ``former`` are those that they replace, which are kept for a while.
+        ``replaced`` are those whose places they take, which are kept for a while.
         """
         rows = items_table(items)
         check_room(self.folder, 2 * rows.nbytes)
-        self.former.keep(former, {item.id: item.updated_ns for item in items})
+        self.past_items.keep(replaced, {item.id: item.updated_ns for item in items})
         version = self.version()
-        if items and former:
-            merge = with_later_columns("items", self.tables.needed("items")).merge_insert("id")
+        if items and replaced:
+            merge = self.tables.needed("items").merge_insert("id")
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
             self.tables.committed("items")
-            self.changes.update(added=len(items) - len(former), changed=len(former))
+            self.changes.update(added=len(items) - len(replaced), changed=len(replaced))
         else:
             self.add_rows("items", rows)
         self._written = self._written.followed_by(items, rows, version, self.version())
@@ -228,7 +227,7 @@ class Store:
             orders = [item.added_ns for item in items]
             noted = {"added_ns": orders, "removed_ns": [removed_ns] * len(orders)}
             self.add_rows("removed", pa.table(noted, schema=table_schema("removed")))
-            self.former.keep(items, removed_ns)
+            self.past_items.keep(items, removed_ns)
             self.tables.needed("items").delete(f"added_ns IN ({', '.join(map(str, orders))})")
             self.tables.committed("items")
             self.changes.update(removed=len(items))
@@ -373,7 +372,6 @@ class Store:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions that nobody reads.
 
         ``everything`` does so however few there are.
-        Words that a former version has indexed are indexed as this one cuts them.
         """
         self.words.prepare()
         if not (everything or n_changed >= _MANY_CHANGED) and self.version() % _COMMITS_BETWEEN_LOOKS:

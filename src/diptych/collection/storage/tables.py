@@ -1,4 +1,4 @@
-"""The tables of the engine, what is committed to them acknowledged; two small ones: former items, texts in pictures."""
+"""The tables of the engine, what is committed to them acknowledged; two small ones: past items, texts in pictures."""
 
 from __future__ import annotations
 
@@ -280,12 +280,12 @@ def _unreadable(what: str) -> CollectionError:
     return CollectionError(f"{what}; `diptych repair` rebuilds it if it can be, or restore a backup")
 
 
-_NAME = "former"
+_NAME = "past_items"
 
 
 @with_clear_errors
-class FormerItems:
-    """The table of former items: whole rows with the texts of their captions, and the time until which they held.
+class PastItems:
+    """The table of changed and removed items: whole rows with their captions, and the time until which they held.
 
     Rows are written before the change that they precede; where that never came, an item is found here and among the
     others.
@@ -313,7 +313,7 @@ class FormerItems:
         yield from self._rows(None)
 
     def forget(self, until_ns: int) -> None:
-        """Let go of what held until a time at most."""
+        """Delete what held until a time at most."""
         table = self._tables.existing(_NAME)
         if table is not None and table.count_rows(f"gone_ns <= {until_ns}"):
             table.delete(f"gone_ns <= {until_ns}")
@@ -333,7 +333,7 @@ _KEYS_AT_ONCE = 1000
 
 @with_clear_errors
 class PictureTexts:
-    """The table of texts in pictures, which collections of former versions get with the first text."""
+    """The table of texts in pictures, made with the first text."""
 
     def __init__(self, tables: Tables) -> None:
         self.folder = tables.folder

@@ -60,10 +60,7 @@ class WordIndex:
         self._prepared: dict[str, Any] = {}
 
     def prepare(self) -> None:
-        """Let the engine find words, as this version cuts them; only the writer calls this.
-
-        What is not indexed yet, the engine reads besides. An index that cuts words in another way is made again.
-        """
+        """Let the engine find words; only the writer calls this. What is not indexed yet, the engine reads besides."""
         for name, (columns, _, _) in _TABLES.items():
             table = self._table(name)
             # Where indexes have come or gone, it is another table.
@@ -95,7 +92,7 @@ class WordIndex:
         return [hits for found in _side_by_side(lambda one: ask(*one), ready) for hits in found]
 
     def _is_ready(self, name: str, table: Any, columns: Sequence[str]) -> bool:
-        # A collection of a former version gets its indexes from the next writer.
+        # Another process may have made the indexes.
         if name not in self._ready and {column for index in _indexes(table) for column in index.columns} >= {*columns}:
             self._ready.add(name)
         return name in self._ready
@@ -111,9 +108,8 @@ def _indexes(table: Any) -> list[Any]:
 
 
 def _unprepared(table: Any, columns: Sequence[str]) -> list[str]:
-    """Return the columns whose words are not indexed, or cut in another way."""
-    cut = [index for index in _indexes(table) if _CUTTING.items() <= (index.index_details or {}).items()]
-    prepared = {column for index in cut for column in index.columns}
+    """Return the columns whose words are not indexed."""
+    prepared = {column for index in _indexes(table) for column in index.columns}
     return [column for column in columns if column not in prepared]
 
 

@@ -333,7 +333,7 @@ class QueryMemory(ClickModel):
         return starts
 
     def _mean_direction(self, queries: IntArray, similarities: FloatArray) -> FloatArray:
-        # Memories of clicks alone, and those that earlier versions saved, have one direction for each query.
+        # Memories of clicks alone have one direction for each query.
         own = getattr(self, "own_directions_", self.directions_)
         weights = similarities * self.looks_[queries]
         return np.asarray(weights @ own[queries] / max(weights.sum() + self.prior, _SMALLEST))

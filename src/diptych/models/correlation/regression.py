@@ -195,7 +195,7 @@ class PLS(MomentModel, LinearProjectionModel):
 def deflate(image: FloatArray, cross: FloatArray, n_components: int, precision: float) -> tuple[FloatArray, FloatArray]:
     """Return image weights for undeflated data and text loadings, from AᵀA and AᵀB alone.
 
-    AᵀA is never deflated: scores of weights that are orthogonal to the former ones, in AᵀA, are what deflated data
+    AᵀA is never deflated: scores of weights that are orthogonal to the earlier ones, in AᵀA, are what deflated data
     would give. With R for the weights and P for the image loadings, that is x − R Pᵀx.
     """
     covariance = ShrinkingMatrix(cross)

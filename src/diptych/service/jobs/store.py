@@ -50,17 +50,15 @@ class Job:
         return self.state not in ("waiting", "running")
 
 
-# How a file came to what it is, one step for each version; the file has the number of the last one that it took.
-_STEPS = (
-    """
-CREATE TABLE IF NOT EXISTS jobs (
+_FORMAT_VERSION = 1
+_SCHEMA = """
+CREATE TABLE jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, parameters TEXT NOT NULL,
     state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
     message TEXT NOT NULL DEFAULT '', error TEXT, result TEXT, created TEXT NOT NULL, started TEXT, finished TEXT,
     to_cancel INTEGER NOT NULL DEFAULT 0
 )
-""",
-)
+"""
 
 _COLUMNS = ", ".join(column.name for column in fields(Job))
 _BUSY_SECONDS = 10.0
@@ -168,9 +166,10 @@ class JobStore:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-            if _version(connection) > len(_STEPS):
-                # Where the file lies is none of a client's business.
-                raise InvalidInputError(f"{self._path.name} was written by a newer Diptych; use that, or move it away")
+            if (version := _version(connection)) not in (0, _FORMAT_VERSION):
+                raise InvalidInputError(
+                    f"{self._path.name} has format {version}, and this Diptych uses {_FORMAT_VERSION}; move it away"
+                )
             yield connection
 
     @contextmanager
@@ -178,9 +177,9 @@ class JobStore:
         make_private_file(self._path)
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for step in _STEPS[_version(connection) :]:
-                connection.execute(step)
-            connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
+            if _version(connection) == 0:
+                connection.execute(_SCHEMA)
+                connection.execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
             yield connection
             connection.execute("COMMIT")
 

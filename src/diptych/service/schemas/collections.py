@@ -278,7 +278,7 @@ class VersionList(Document):
 
 
 class HistoryChoice(RequestDocument):
-    """For how long former items are kept."""
+    """For how many days changed and removed items are kept."""
 
     model_config = with_examples({"kept_days": 30})
 

@@ -230,9 +230,7 @@ class PageSessions:
 
     def read(self, cookie: str | None) -> str | None:
         """Return the session of a cookie, None where it is missing, forged, too old or was ended."""
-        name = self._unsealed("session", cookie or "")
-        # Older versions did not say when a session began.
-        return name if name is not None and "-" in name else None
+        return self._unsealed("session", cookie or "")
 
     def csrf(self, session: str) -> str:
         """Return what requests of this session carry to show that they come from the page itself."""
