@@ -1,3 +1,3 @@
 """The version, on the ground floor: rooms below the package's own names write it into their files."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
