@@ -26,18 +26,13 @@ QUICK = (
     "cca_speed",
     "correlation_speed",
     "pairwise_speed",
-    "fit_speed",
-    "map_speed",
     "measures_speed",
     "hamming_speed",
     "search_speed",
-    "rerank_speed",
     "joint_speed",
     "indexing_speed",
     "rclip_speed",
-    "photo_facts",
     "formats",
-    "click_log_speed",
 )
 # Besides these, the full form has what needs minutes by itself, or a browser.
 FULL_ONLY = ("click_learning_speed", "page_speed")
