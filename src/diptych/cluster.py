@@ -22,7 +22,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class MappingWorkers(Protocol):
+class Workers(Protocol):
     """Something that does tasks. What functions take and return must be fit to be sent to another machine."""
 
     @property
@@ -34,10 +34,6 @@ class MappingWorkers(Protocol):
 
         What is shared is sent once to each worker.
         """
-
-
-class Workers(MappingWorkers, Protocol):
-    """Something that does tasks, and merges what becomes of them."""
 
     def merged(
         self,

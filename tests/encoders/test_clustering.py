@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import LatentDirichletAllocation
 
 from diptych.data import load_dataset
-from diptych.encoders import LdaTopics, clustering
+from diptych.encoders import LdaTopics
 from diptych.encoders.clustering import TopicModel
 
 
@@ -23,15 +22,6 @@ def test_inference_is_that_of_scikit_learn(seed: int, n_topics: int) -> None:
     np.testing.assert_allclose(model.components, reference.components_)
     np.testing.assert_allclose(model.proportions(csr_matrix(test)), reference.transform(test), atol=1e-6)
     np.testing.assert_allclose(model.proportions(test)[3], 1 / n_topics)
-
-
-def test_blocks_do_not_change_the_proportions(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = np.random.default_rng(0).poisson(0.5, (23, 30))
-    model = TopicModel.learn(counts, 4)
-    whole = model.proportions(counts)
-    monkeypatch.setattr(clustering, "_BLOCK_ENTRIES", 200)
-    np.testing.assert_allclose(model.proportions(counts), whole, atol=1e-12)
-    np.testing.assert_allclose(model.proportions(counts[7:8])[0], whole[7], atol=1e-12)
 
 
 def test_what_lda_topics_learns_is_arrays_and_words() -> None:

@@ -14,10 +14,6 @@ _KMEANS_BATCH = 4096
 _KMEANS_PASSES = 20
 _KMEANS_PLUS_PLUS_SAMPLE = 64
 _DISTANCE_BLOCK_ENTRIES = 4_000_000
-_TOPIC_STEPS = 100
-_TOPIC_TOLERANCE = 1e-3
-# Of (count, topic) products held at once: 64 MB.
-_BLOCK_ENTRIES = 8_000_000
 
 
 def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> FloatArray:
@@ -54,12 +50,8 @@ class TopicModel:
     """Topics as distributions over words, and the inference of how much of each is in a document.
 
     A document is a mixture θ of K topics with prior θ ~ Dirichlet(1/K), a topic a distribution over words whose
-    posterior is Dirichlet(λ_k). Learning is the variational Bayes of Hoffman et al., "Online learning for latent
-    Dirichlet allocation", NIPS 2010, as scikit-learn has it; inference repeats its per-document step
-
-        γ_k = 1/K + Σ_w n_w φ_wk,   φ_wk ∝ exp(ψ(γ_k) + E[log β_kw])
-
-    until γ changes by less than a thousandth on average, for many documents at once, and returns γ / Σγ.
+    posterior is Dirichlet(λ_k). Learning and inference are the variational Bayes of Hoffman et al., "Online learning
+    for latent Dirichlet allocation", NIPS 2010, as scikit-learn has it.
     """
 
     components: FloatArray  # λ, the (topics, words) weights; everything else follows from them
@@ -74,42 +66,12 @@ class TopicModel:
 
     def proportions(self, counts: scipy.sparse.csr_matrix) -> FloatArray:
         """Return the topic proportions of each row of counts; a row without any word gets equal ones."""
-        counts = scipy.sparse.csr_matrix(counts, dtype=np.float64)
-        words = np.exp(
-            scipy.special.digamma(self.components) - scipy.special.digamma(self.components.sum(axis=1, keepdims=True))
-        ).T
-        proportions = np.empty((counts.shape[0], len(self.components)))
-        mean_length = max(1, counts.nnz // max(1, counts.shape[0]))
-        for rows in row_blocks(counts.shape[0], _BLOCK_ENTRIES // (mean_length * len(self.components))):
-            weights = _infer_topics(counts[rows], words)
-            proportions[rows] = weights / weights.sum(axis=1, keepdims=True)
-        return proportions
+        from sklearn.decomposition import LatentDirichletAllocation
 
-
-def _infer_topics(counts: scipy.sparse.csr_matrix, words: FloatArray) -> FloatArray:
-    """Return γ of each document; a document leaves the iteration as soon as its own γ has settled."""
-    gamma = np.ones((counts.shape[0], words.shape[1]))
-    moving = np.arange(counts.shape[0])
-    part, vectors = counts, words[counts.indices]
-    for _ in range(_TOPIC_STEPS):
-        before = gamma[moving]
-        gamma[moving] = after = _topic_step(part, vectors, words, before)
-        settled = np.abs(after - before).mean(axis=1) < _TOPIC_TOLERANCE
-        if settled.all():
-            break
-        if settled.any():
-            moving = moving[~settled]
-            part = counts[moving]
-            vectors = words[part.indices]
-    return gamma
-
-
-def _topic_step(
-    counts: scipy.sparse.csr_matrix, vectors: FloatArray, words: FloatArray, gamma: FloatArray
-) -> FloatArray:
-    topics = np.exp(scipy.special.digamma(gamma) - scipy.special.digamma(gamma.sum(axis=1, keepdims=True)))
-    owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    # The small number keeps a word that no topic explains from dividing by zero.
-    explained = np.einsum("nk,nk->n", topics[owners], vectors) + np.finfo(np.float64).eps
-    shares = scipy.sparse.csr_matrix((counts.data / explained, counts.indices, counts.indptr), shape=counts.shape)
-    return np.asarray(1 / words.shape[1] + topics * (shares @ words))
+        # All that inference asks of a fitted model.
+        allocation = LatentDirichletAllocation(len(self.components))
+        allocation.components_ = self.components
+        totals = scipy.special.digamma(self.components.sum(axis=1, keepdims=True))
+        allocation.exp_dirichlet_component_ = np.exp(scipy.special.digamma(self.components) - totals)
+        allocation.doc_topic_prior_ = 1 / len(self.components)
+        return np.asarray(allocation.transform(scipy.sparse.csr_matrix(counts, dtype=np.float64)))

@@ -6,7 +6,6 @@ import hashlib
 import os
 import sqlite3
 import stat
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,11 +26,11 @@ from diptych.encoders.image.reading_once import HashedFile
 from diptych.encoders.networks.model_files import file_state, state_of
 from diptych.errors import InvalidInputError
 
-_KEYS_AT_ONCE = 500
-_WAIT_SECONDS, _PAUSE_SECONDS = 60.0, 0.01
+KEYS_AT_ONCE = 500
+WAIT_S = 60.0
+WINDOW = 1024
 Progress = Callable[[int], None]
 T = TypeVar("T")
-_WINDOW = 1024
 
 
 class FeatureFile:
@@ -61,8 +60,8 @@ class FeatureFile:
 
     def _found(self, wanted: list[bytes]) -> dict[bytes, AnyArray]:
         found: dict[bytes, AnyArray] = {}
-        for start in range(0, len(wanted), _KEYS_AT_ONCE):
-            part = wanted[start : start + _KEYS_AT_ONCE]
+        for start in range(0, len(wanted), KEYS_AT_ONCE):
+            part = wanted[start : start + KEYS_AT_ONCE]
             places = ",".join("?" * len(part))
             query = f"SELECT key, dtype, row FROM features WHERE key IN ({places})"
             for key, dtype, row in self._connection.execute(query, part):
@@ -80,7 +79,7 @@ class FeatureFile:
         return int(count)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def _open(self) -> sqlite3.Connection:
@@ -93,34 +92,22 @@ class FeatureFile:
             return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
-        deadline = time.monotonic() + _WAIT_SECONDS
-        while True:
-            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False)
-            try:
-                return self._prepared(connection)
-            except sqlite3.OperationalError as error:
-                connection.close()
-                # SQLite itself does not wait while another process sets the journal up or takes it away.
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_SECONDS)
+        connection = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
+        try:
+            # A power cut may cost the last batch, which is made again.
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, dtype TEXT, row BLOB)")
+            connection.commit()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def _set_aside(self, error: Exception) -> None:
-        # Features can be made again, so a damaged file gives way to a new one, which must not take over its journal.
+        # Features can be made again, so a damaged file gives way to a new one.
         aside = self.path.with_suffix(".damaged")
         self.path.replace(aside)
-        for ending in ("-wal", "-shm"):
-            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
         warnings.warn(f"the cached features in {self.path} were damaged ({error}); they are now {aside}", stacklevel=3)
-
-    @staticmethod
-    def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
-        connection.execute("PRAGMA journal_mode=WAL")
-        # A power cut may cost the last batch, which is made again; it never damages the file.
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, dtype TEXT, row BLOB)")
-        connection.commit()
-        return connection
 
 
 def item_key(item: Any, modality: Modality) -> bytes | None:
@@ -202,8 +189,8 @@ class FeatureCache:
         return self._stream(encoder, items)
 
     def _stream(self, encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
-        for start in range(0, len(items), _WINDOW):
-            rows = range(start, min(start + _WINDOW, len(items)))
+        for start in range(0, len(items), WINDOW):
+            rows = range(start, min(start + WINDOW, len(items)))
             for batch in self._window(encoder, SelectedItems(items, rows)):
                 yield batch.at(rows)
 

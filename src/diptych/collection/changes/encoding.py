@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray
-from diptych.cluster import MappingWorkers
+from diptych.cluster import Workers
 from diptych.collection.changes.file_facts import file_status
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
@@ -215,7 +215,7 @@ Asker = TypeVar("Asker")
 
 
 def encoded(
-    workers: MappingWorkers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
+    workers: Workers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
 ) -> Iterator[tuple[Asker, Encoded]]:
     """Yield what becomes of tasks, in their order, each with whatever it came with.
 
@@ -239,7 +239,7 @@ def encoded(
         yield asker, made
 
 
-def check_unopened(workers: MappingWorkers, path: Path, reason: str) -> None:
+def check_unopened(workers: Workers, path: Path, reason: str) -> None:
     """Raise when a file that a worker cannot open can be opened here."""
     if workers.elsewhere and os.access(path, os.R_OK):
         raise InvalidInputError(

@@ -52,8 +52,7 @@ _REDUCING_GAP = 1.5
 _LARGE_PICTURE = 4_000_000
 # Of pictures that were sent: those of most telephones, which take some hundredths of a second.
 _MOST_PIXELS_HERE = 16_000_000
-few_large_pictures_at_once: Any = threading.BoundedSemaphore(3)
-"""Turns of pictures that take much memory; processes that share them put theirs here."""
+_few_large_pictures_at_once = threading.BoundedSemaphore(3)
 # A drawing of a few lines can take for ever, and an honest one is drawn at once.
 _MOST_SECONDS_OF_A_DRAWING = 5.0
 MOST_SECONDS = 20.0
@@ -269,7 +268,7 @@ def _check_size(image: Image.Image, name: str, max_pixels: int) -> None:
 
 def _decoded(image: Image.Image, name: str, finish: Finish[Result], shortest_side: int | None) -> Result:
     try:
-        with few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
+        with _few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
             image.load()
             return finish(image, reduction_for(image.size, shortest_side))
     except Exception as error:

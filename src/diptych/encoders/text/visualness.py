@@ -72,14 +72,6 @@ class VisualQuery(NamedTuple):
         return "".join([*pieces, self.query[end:]])
 
 
-def _concept_lines() -> str:
-    """Return the names of concepts, each between two ends of lines; what is said of them stands before the first."""
-    text, start = gzip.decompress(_CONCEPTS.read_bytes()).decode("utf-8"), 0
-    while text.startswith("#", start):
-        start = text.index("\n", start) + 1
-    return f"\n{text[start:]}"
-
-
 @lru_cache(maxsize=1)
 def imagenet_concepts() -> tuple[str, ...]:
     """Return the words and phrases of the 21,841 concepts of ImageNet, each once.
@@ -95,7 +87,8 @@ def imagenet_concepts() -> tuple[str, ...]:
     >>> len(imagenet_concepts()), "soccer ball" in imagenet_concepts(), "funny" in imagenet_concepts()
     (37006, True, False)
     """
-    return tuple(_concept_lines().split("\n")[1:-1])
+    lines = gzip.decompress(_CONCEPTS.read_bytes()).decode("utf-8").splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
 
 
 # A list of words lacks the plurals of rare ones, and knows some only as verbs: leaves, shelves.
@@ -114,13 +107,8 @@ _PLURALS = (
 
 @lru_cache(maxsize=1)
 def concept_names() -> frozenset[str]:
-    """Return the names of `imagenet_concepts` in lower case, for whoever looks for many."""
+    """Return the names of `imagenet_concepts` in lower case."""
     return frozenset(name.lower() for name in imagenet_concepts())
-
-
-@lru_cache(maxsize=1)
-def _lower_concept_lines() -> str:
-    return _concept_lines().lower()
 
 
 def named_concept(name: str) -> str | None:
@@ -130,11 +118,8 @@ def named_concept(name: str) -> str | None:
     >>> [named_concept(name) for name in ("dog", "dining tables", "benches", "funny")]
     ['dog', 'dining table', 'bench', None]
     """
-    # Found in the text as it is: a set of the names takes longer to make than most programs look for names.
-    concepts = _lower_concept_lines()
     singulars = (name.removesuffix(ending) + rest for ending, rest in _PLURALS if name.endswith(ending))
-    forms = (form for form in (name, *singulars) if form and "\n" not in form)
-    return next((form for form in forms if f"\n{form}\n" in concepts), None)
+    return next((form for form in (name, *singulars) if form in concept_names()), None)
 
 
 @lru_cache(maxsize=1 << 18)
