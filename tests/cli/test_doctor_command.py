@@ -23,13 +23,13 @@ def test_a_whole_model_is_ready_and_timed(run: Run, name: str, layout: str, toke
 def test_what_is_missing_and_what_stands_in_are_shown(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "clip"
     shutil.copytree(MODELS / "clip", folder)
-    for name in ("tokenizer.json", "preprocessor_config.json"):
-        (folder / name).unlink()
+    (folder / "tokenizer.json").unlink()
+    (folder / "preprocessor_config.json").rename(folder / "processor_config.json")
     result = run("doctor", "--joint", str(folder))
     assert result.exit_code == 1
     lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
-    assert "vocab.json, merges.txt instead" in lines["tokenizer.json"]
-    assert "missing" in lines["preprocessor_config.json"]
+    assert "missing" in lines["tokenizer.json"]
+    assert "processor_config.json instead" in lines["preprocessor_config.json"]
     assert "copy the whole model folder" in result.stdout
 
 

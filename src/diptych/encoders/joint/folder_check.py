@@ -19,7 +19,6 @@ from diptych.errors import DiptychError, ModelFileError
 # Another file that does as well, or several that do together.
 _INSTEAD = {
     "model.safetensors": (("model.safetensors.index.json",),),
-    "tokenizer.json": (("vocab.json", "merges.txt"),),
     "preprocessor_config.json": (("processor_config.json",), (OPEN_CLIP_CONFIG,)),
 }
 _OPTIONAL = ("tokenizer_config.json",)

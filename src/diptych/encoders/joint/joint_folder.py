@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -118,12 +116,9 @@ RunImageTower = Callable[[FloatArray], FloatArray]
 """Takes prepared pictures, float32 (items, 3, height, width), and returns their features."""
 # Newer folders keep the preparation of pictures inside the processor's configuration.
 PREPROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
-TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
-"""One of these is in every model folder; the last cannot be read, which is an error of its own."""
-# How CLIP cuts text before its byte pairs are merged: endings, words, single digits, runs of other signs.
-_CLIP_PIECES = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-_CLIP_START, _CLIP_END = "<|startoftext|>", "<|endoftext|>"
+TOKENIZER = "tokenizer.json"
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
+_OTHER_TOKENIZERS = ("vocab.json", "spiece.model")
 
 
 @dataclass(frozen=True)
@@ -202,6 +197,12 @@ def check_complete(path: Path, *needed: Iterable[str]) -> None:
     """Raise one error that names everything missing; each thing needed is a choice of files, the usual one first."""
     choices = [tuple(names) for names in needed]
     missing = [names[0] for names in choices if not any((path / name).is_file() for name in names)]
+    others = [name for name in _OTHER_TOKENIZERS if (path / name).is_file()]
+    if missing == [TOKENIZER] and others:
+        raise ModelFileError(
+            f"{path} has its tokenizer as {others[0]} only; put the tokenizer.json of the same model beside it, which "
+            f"Transformers also writes: AutoTokenizer.from_pretrained({str(path)!r}).save_pretrained({str(path)!r})"
+        )
     if missing:
         raise ModelFileError(f"{path} lacks {', '.join(missing)}; copy the whole model folder")
 
@@ -217,24 +218,8 @@ def read_preparation(path: Path) -> PicturePreparation:
 
 
 def open_tokenizer(folder: Path, *, max_tokens: int) -> Tokenizer:
-    """Read ``tokenizer.json``, or CLIP's ``vocab.json`` and ``merges.txt`` where there is none."""
-    check_tokenizer(folder)
-    if (folder / "tokenizer.json").is_file():
-        return Tokenizer(folder / "tokenizer.json", max_tokens=max_tokens)
-    definition = json.dumps(clip_definition(folder), ensure_ascii=False)
-    return Tokenizer(folder / "vocab.json", max_tokens=max_tokens, definition=definition)
-
-
-def check_tokenizer(folder: Path) -> None:
-    """Raise unless the folder has the files of a tokenizer that can be read."""
-    if (folder / "tokenizer.json").is_file() or all((folder / name).is_file() for name in ("vocab.json", "merges.txt")):
-        return
-    if (folder / "spiece.model").is_file():
-        raise ModelFileError(
-            f"{folder} has its tokenizer as spiece.model only; put the tokenizer.json of the same model beside it (its "
-            "ONNX edition, and newer editions of the model, carry one)"
-        )
-    raise ModelFileError(f"{folder} lacks tokenizer.json (or vocab.json and merges.txt); copy the whole model folder")
+    """Read ``tokenizer.json``."""
+    return Tokenizer(folder / TOKENIZER, max_tokens=max_tokens)
 
 
 def padding_token(folder: Path, tokenizer: Tokenizer, default: int) -> int:
@@ -257,54 +242,3 @@ def siglip_cleaning(folder: Path) -> Clean:
     """Return what SigLIP was trained on: words in small letters, the first generation without punctuation."""
     tokenizer = str(read_model_json(folder / "tokenizer_config.json", {}).get("tokenizer_class"))
     return without_punctuation if tokenizer.startswith("SiglipTokenizer") else str.lower
-
-
-def clip_definition(folder: Path) -> dict[str, Any]:
-    """Return CLIP's tokenizer, as its ``tokenizer.json`` would have it, from the vocabulary and the merges."""
-    vocabulary = read_model_json(folder / "vocab.json")
-    lines = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()
-    merges = [line for line in lines if line and not line.startswith("#version")]
-    missing = [token for token in (_CLIP_START, _CLIP_END) if token not in vocabulary]
-    if missing:
-        raise ModelFileError(f"{folder / 'vocab.json'} lacks {', '.join(missing)}; put the tokenizer.json beside it")
-    start, end = ((token, vocabulary[token]) for token in (_CLIP_START, _CLIP_END))
-    return {
-        "version": "1.0",
-        "added_tokens": [_special(*token) for token in (start, end)],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "NFC"},
-                {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
-                {"type": "Lowercase"},
-            ],
-        },
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [
-                {"type": "Split", "pattern": {"Regex": _CLIP_PIECES}, "behavior": "Removed", "invert": True},
-                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-            ],
-        },
-        "post_processor": {
-            "type": "RobertaProcessing",
-            "sep": list(end),
-            "cls": list(start),
-            "trim_offsets": False,
-            "add_prefix_space": False,
-        },
-        "model": {
-            "type": "BPE",
-            "unk_token": _CLIP_END,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "</w>",
-            "fuse_unk": False,
-            "vocab": vocabulary,
-            "merges": merges,
-        },
-    }
-
-
-def _special(token: str, number: int) -> dict[str, Any]:
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True}
-    return {"id": number, "content": token, "special": True, **flags}

@@ -227,7 +227,7 @@ class JointModel:
     Three layouts of folders are recognised:
 
     - Hugging Face: ``config.json`` (``model_type`` clip or siglip), ``model.safetensors`` (or its parts and their
-      index), ``tokenizer.json`` (or CLIP's ``vocab.json`` and ``merges.txt``) and ``preprocessor_config.json``;
+      index), ``tokenizer.json`` and ``preprocessor_config.json``;
     - ONNX: ``onnx/vision_model.onnx`` and ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with the
       last two, as MobileCLIP is read;
     - OpenCLIP: ``open_clip_config.json``, ``open_clip_model.safetensors`` and the tokenizer.

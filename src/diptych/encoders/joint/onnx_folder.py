@@ -11,13 +11,12 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.encoders.joint.joint_folder import (
     PREPROCESSOR_FILES,
+    TOKENIZER,
     TOKENIZER_FILES,
-    TOKENIZERS,
     JointFolder,
     JointTextTower,
     RunImageTower,
     check_complete,
-    check_tokenizer,
     open_tokenizer,
     padding_token,
     pads_left,
@@ -68,8 +67,7 @@ class OnnxFolder(JointFolder):
         self._image_tower: RunImageTower | None = None
         self._image_file = find_tower(path, IMAGE_TOWER_NAMES)
         self._text_file = find_tower(path, TEXT_TOWER_NAMES)
-        check_complete(path, TOKENIZERS, (*PREPROCESSOR_FILES, OPEN_CLIP_CONFIG))
-        check_tokenizer(path)
+        check_complete(path, (TOKENIZER,), (*PREPROCESSOR_FILES, OPEN_CLIP_CONFIG))
         self._is_open_clip = not self.existing(PREPROCESSOR_FILES)
         self.preparation = open_clip_preparation(path) if self._is_open_clip else read_preparation(path)
         self._config = read_model_json(path / "config.json", {})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.joint.joint_folder import ONNX_INSTEAD, TOKENIZERS, check_complete, mobile_clip_advice
+from diptych.encoders.joint.joint_folder import ONNX_INSTEAD, TOKENIZER, check_complete, mobile_clip_advice
 from diptych.encoders.joint.preparation import OPEN_CLIP_CLEANING, Clean, PicturePreparation
 from diptych.encoders.joint.safetensors_folder import LEGACY_END, SafetensorsFolder
 from diptych.encoders.networks.model_files import read_model_json
@@ -170,7 +170,7 @@ class OpenClipFolder(SafetensorsFolder):
     """
 
     def __init__(self, path: Path) -> None:
-        check_complete(path, (OPEN_CLIP_CONFIG,), (OPEN_CLIP_WEIGHTS, "open_clip_pytorch_model.bin"), TOKENIZERS)
+        check_complete(path, (OPEN_CLIP_CONFIG,), (OPEN_CLIP_WEIGHTS, "open_clip_pytorch_model.bin"), (TOKENIZER,))
         with _understood(path):
             model = read_model_json(path / OPEN_CLIP_CONFIG)["model_cfg"]
             vision, text = model["vision_cfg"], model["text_cfg"]

@@ -14,13 +14,12 @@ from diptych.arrays import FloatArray
 from diptych.encoders.joint.joint_folder import (
     ONNX_INSTEAD,
     PREPROCESSOR_FILES,
+    TOKENIZER,
     TOKENIZER_FILES,
-    TOKENIZERS,
     JointFolder,
     JointTextTower,
     RunImageTower,
     check_complete,
-    check_tokenizer,
     open_tokenizer,
     padding_token,
     pads_left,
@@ -82,7 +81,6 @@ class SafetensorsFolder(JointFolder):
         self.preparation = preparation
         self._configuration = configuration
         self._clean = clean
-        check_tokenizer(path)
         side = vision["image_size"]
         if preparation.output_size != (side, side):
             raise ModelFileError(
@@ -153,7 +151,7 @@ class HuggingFaceFolder(SafetensorsFolder):
     """A folder with ``config.json``, ``model.safetensors``, ``tokenizer.json`` and ``preprocessor_config.json``."""
 
     def __init__(self, path: Path) -> None:
-        check_complete(path, ("config.json",), WEIGHTS_FILES, TOKENIZERS, PREPROCESSOR_FILES)
+        check_complete(path, ("config.json",), WEIGHTS_FILES, (TOKENIZER,), PREPROCESSOR_FILES)
         config = read_model_json(path / "config.json")
         family = str(config.get("model_type"))
         if family not in FAMILIES:

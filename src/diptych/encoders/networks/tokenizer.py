@@ -26,18 +26,17 @@ Tokens = NDArray[np.int64]
 class Tokenizer:
     """Cuts texts into the tokens that a network knows by number.
 
-    ``definition`` is the content of a ``tokenizer.json`` that was put together from ``file`` and others. Texts longer
-    than ``max_tokens`` are cut, keeping the marks that the network expects at either end.
+    ``file`` is a ``tokenizer.json``. Texts longer than ``max_tokens`` are cut, keeping the marks that the network
+    expects at either end.
     """
 
-    def __init__(self, file: Path, *, max_tokens: int, definition: str | None = None) -> None:
+    def __init__(self, file: Path, *, max_tokens: int) -> None:
         try:
             import tokenizers
         except ImportError as error:
             raise MissingPackageError("reading a tokenizer", "tokenizers") from error
         try:
-            content = file.read_text(encoding="utf-8") if definition is None else definition
-            self._tokenizer = tokenizers.Tokenizer.from_str(content)
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
         except Exception as error:
             # The library raises bare exceptions for a file that it cannot use.
             raise ModelFileError(f"{file} cannot be read as a tokenizer ({error}); copy the file again") from error
