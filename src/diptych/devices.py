@@ -83,8 +83,7 @@ def network_device() -> str:
 def missing_provider(device: str) -> InvalidInputError:
     """Return the error for a device that ONNX Runtime cannot use."""
     return InvalidInputError(
-        f"ONNX Runtime cannot use {PROVIDERS[device].name} here ({PROVIDERS[device].install}), "
-        f"or leave out --device {device}"
+        f"ONNX Runtime cannot use {PROVIDERS[device].name} here; {PROVIDERS[device].install}, or pass --device cpu"
     )
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -36,7 +38,7 @@ def test_a_provider_that_is_not_installed_is_an_error_with_the_fix(
     if PROVIDERS[device].name in onnxruntime.get_available_providers():
         pytest.skip("it is installed")
     monkeypatch.setenv(DEVICE_VARIABLE, device)
-    with pytest.raises(InvalidInputError, match=f"onnxruntime.*--device {device}"):
+    with pytest.raises(InvalidInputError, match=rf"{PROVIDERS[device].name}.*onnxruntime.*--device cpu"):
         EfficientNetLite(network="lite0").transform([PICTURE])
 
 
@@ -55,6 +57,26 @@ def test_auto_takes_a_card_that_can_be_used(
     monkeypatch.setattr(devices, "_is_installed", lambda device: is_installed)
     assert network_device() == expected
     assert (idle_card_note() is not None) == (has_card and not is_installed)
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+@pytest.mark.parametrize("chosen", ["auto", "cuda"])
+def test_a_card_without_its_libraries_is_an_error_where_it_was_chosen(
+    chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime falls back to the processor by itself."""
+    monkeypatch.setenv(DEVICE_VARIABLE, chosen)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(devices, "has_nvidia_card", lambda: True)
+    monkeypatch.setattr(devices, "_is_installed", lambda device: True)
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
+    encoder = EfficientNetLite(network="lite0", pixels=64)
+    if chosen == "auto":
+        with pytest.warns(UserWarning, match="cannot use CUDAExecutionProvider"):
+            assert encoder.transform([PICTURE]).shape == (1, 1280)
+    else:
+        with pytest.raises(InvalidInputError, match="cannot use CUDAExecutionProvider"):
+            encoder.transform([PICTURE])
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")

@@ -117,7 +117,7 @@ class FloatLayers:
 
     def __init__(self, graph: ConvolutionGraph) -> None:
         self._graph = graph
-        self._zero, self._six = graph.constant(graph.number(0)), graph.constant(graph.number(6))
+        self._zero, self._six = graph.constant(np.float32(0)), graph.constant(np.float32(6))
 
     def pixels(self, side: int) -> Any:
         """Add the input, with colours centred."""

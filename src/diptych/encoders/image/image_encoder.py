@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
-from diptych.cluster import available_processors
+from diptych.cluster import available_processors, begun_early
 from diptych.data.item_sequences import is_listed
 from diptych.devices import batch_for_device
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
@@ -118,16 +117,11 @@ class ImageEncoder(Encoder):
 
     def _stream(self, items: Sequence[Picture]) -> Iterator[EncodedBatch]:
         pool = ThreadPoolExecutor(self.threads)
-        at_once = self.pictures_at_once
-        pending: deque[list[tuple[int, AnyArray | Future[AnyArray]]]] = deque()
+        at_once, count = self.pictures_at_once, len(items)
+        batches = (range(start, min(count, start + at_once)) for start in range(0, count, at_once))
+        starts = ([(row, self._begun(items, row, pool)) for row in rows] for rows in batches)
         try:
-            for start in range(0, len(items), at_once):
-                rows = range(start, min(len(items), start + at_once))
-                pending.append([(row, self._begun(items, row, pool)) for row in rows])
-                if len(pending) > 2:
-                    yield self._encoded(pending.popleft())
-            while pending:
-                yield self._encoded(pending.popleft())
+            yield from map(self._encoded, begun_early(starts, lambda: 2))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

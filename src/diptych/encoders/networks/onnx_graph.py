@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,21 +15,19 @@ NETWORK_FILE, WEIGHTS_FILE = "network.onnx", "weights.bin"
 RUNTIME_OPERATORS = "com.microsoft"
 """The domain of the operators that ONNX Runtime adds to the standard."""
 
+OPSET = 20
+IR_VERSION = 10
+# At the boundaries of pages the runtime maps weights instead of copying them.
 WEIGHT_ALIGNMENT = 4096
-"""Offsets of weights are multiples of it: at the boundaries of pages the runtime maps instead of copying them."""
-_OPSET, _IR_VERSION = 20, 10
+_INTEGERS = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
 
 class GraphBuilder:
     """Writes a network operation by operation; every method returns the name of the value it adds.
 
     Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
-    memory of its largest matrix. Subclasses add the layers of a family of networks; ``number`` is what these compute
-    with, and ``kept_types`` are the types of weights that stay as they are.
+    memory of its largest matrix. Subclasses add the layers of a family of networks.
     """
-
-    number: type[np.floating[Any]] = np.float32
-    kept_types: ClassVar[dict[str, str]] = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -79,7 +77,7 @@ class GraphBuilder:
     def weight(self, values: AnyArray) -> str:
         """Add a weight, kept in the file beside the graph: mostly integers as they are, everything else as float32."""
         name = self._new_name("weight")
-        kept = np.ascontiguousarray(values, dtype=self.kept_types.get(values.dtype.name, "<f4"))
+        kept = np.ascontiguousarray(values, dtype=_INTEGERS.get(values.dtype.name, "<f4"))
         content = kept.tobytes()
         self._file.write(b"\0" * (-self._file.tell() % WEIGHT_ALIGNMENT))
         tensor = self._onnx.TensorProto(
@@ -129,8 +127,8 @@ class GraphBuilder:
     def _write_graph(self) -> None:
         helper = self._onnx.helper
         graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
-        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="diptych")
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="diptych")
         (self._folder / NETWORK_FILE).write_bytes(model.SerializeToString())
 
 

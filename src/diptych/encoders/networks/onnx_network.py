@@ -18,7 +18,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
-from diptych.devices import PROVIDERS, missing_provider, network_device
+from diptych.devices import PROVIDERS, chosen_device, missing_provider, network_device
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
@@ -62,7 +62,10 @@ class Network:
             # The runtime raises types of its own, without a common base, for a file that it cannot use.
             raise _clear_error(error, f"{file} cannot be run by ONNX Runtime", "copy the file again") from error
         if PROVIDERS[device].name not in self._session.get_providers():
-            raise missing_provider(device)
+            # It is installed, but libraries that it needs are missing; the session has fallen back to the processor.
+            if chosen_device() != "auto":
+                raise missing_provider(device)
+            warnings.warn(str(missing_provider(device)), stacklevel=2)
 
     @classmethod
     def written_once(
