@@ -32,7 +32,10 @@ from bench.campaign import add_round, arguments, next_seed
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.collection.storage.place import write_lock
+from diptych.data import load_dataset
 from diptych.data.datasets.scenes import write_folder
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.models import CCA
 
 FAULT = "hostile requests"
 TOKEN = "a-token-that-only-this-script-knows"
@@ -109,7 +112,10 @@ class NoHttp(threading.Thread):
 def make_collection(folder: Path) -> None:
     """Make a collection of painted scenes."""
     scenes = write_folder(folder / "scenes", 30, size=64)
-    with Collection.create(scenes / ".diptych", Retriever.scenes(), root=scenes) as collection:
+    pairs = load_dataset("scenes", n_train=60, n_test=1, size=64).train
+    encoders: dict[str, Any] = {"image_encoder": ColourEdgeHistograms(size=64), "text_encoder": TfidfTopics()}
+    retriever = Retriever(model=CCA(n_components=8), cache=False, **encoders).fit(pairs, baseline=None)
+    with Collection.create(scenes / ".diptych", retriever, root=scenes) as collection:
         collection.add(scenes)
 
 

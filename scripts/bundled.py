@@ -85,13 +85,6 @@ data bind what was learned from it. Where that matters, train a search model on 
 (docs/model-card.md).""",
     ),
     Bundled(
-        "network of the generated scenes",
-        ("encoders/scenes/*.safetensors",),
-        "machine-learning-model",
-        "Apache-2.0",
-        "Trained on scenes that Diptych paints itself, by scripts/train_scene_network.py: no data of others.",
-    ),
-    Bundled(
         "word lists and tables",
         (
             "benchmark/published.csv",

@@ -9,13 +9,13 @@ import pytest
 
 from diptych import Retriever
 from diptych.data import Pairs, load_dataset
-from diptych.encoders import ColourEdgeHistograms, SceneWords, TfidfTopics
+from diptych.encoders import ColourEdgeHistograms, SentenceEncoder, TfidfTopics
 from diptych.models import CCA, PLS, QueryBankNormalized
 from diptych.retriever.held_out_trial import HeldOutTrial, absent_queries, held_out_parts
 from diptych.retriever.model_selection import JoinedModel
 
 # Encoders that learn nothing, and that pairs of features do not use.
-UNUSED = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": SceneWords(), "cache": False}
+UNUSED = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": SentenceEncoder(), "cache": False}
 BENCHMARK = Path(__file__).parents[2] / "bench" / "absent_queries.txt"
 
 

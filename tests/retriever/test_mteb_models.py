@@ -14,8 +14,10 @@ from PIL import Image
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.encoders import read_picture
+from diptych.data import load_dataset
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics, read_picture
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError
+from diptych.models import CVH
 from diptych.retriever import MTEBModel, retriever_of_mteb
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
@@ -179,5 +181,8 @@ def test_tensors_of_pixels_are_pictures() -> None:
 
 
 def test_points_without_common_sums_are_refused() -> None:
+    encoders: dict[str, Any] = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
+    retriever = Retriever(model=CVH(n_bits=8), cache=False, **encoders).fit(pairs, baseline=None)
     with pytest.raises(InvalidInputError, match="compares by cosine"):
-        MTEBModel(Retriever.scenes()).get_fused_embeddings(TEXTS[:1], PICTURES[:1])
+        MTEBModel(retriever).get_fused_embeddings(TEXTS[:1], PICTURES[:1])

@@ -133,7 +133,6 @@ class DemoData(StrEnum):
     FLICKR8K = "flickr8k"
     PASCAL = "pascal"
     PHOTOGRAPHS = "photographs"
-    SCENES = "scenes"
 
 
 class LogFormat(StrEnum):

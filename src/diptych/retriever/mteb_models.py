@@ -44,7 +44,7 @@ class MTEBModel:
     --------
     >>> from diptych import Retriever
     >>> from diptych.retriever import MTEBModel
-    >>> model = MTEBModel(Retriever.scenes())
+    >>> model = MTEBModel(Retriever.default())
     >>> texts = model.encode([{"text": ["a red car", "a tree"]}, {"text": ["a house"]}], task_metadata=None)
     >>> texts.shape[0], tuple(model.similarity(texts, texts[:2]).shape)
     (3, (3, 2))

@@ -23,9 +23,6 @@ READY_MADE = ("light", "default", "strong", "conse")
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
 _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
-# The same for generated scenes, in the order of SEARCH_DIRECTIONS: what is asked for and shown, twice; the cosine of
-# what two pictures show; what two texts both ask for.
-_EVEN_SCENES, _SCENE_SLOPES = (0.8, 0.8, 0.8, 8.0), (20.0, 20.0, 20.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,6 @@ def joint_parts(folder: str | PathLike[str]) -> RetrieverParts:
     width = joint.text_encoder.transform(["a photo"]).shape[1]
     model = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
     return RetrieverParts(Path(folder).name, joint.image_encoder, joint.text_encoder, model, _joint_calibration(joint))
-
-
-def scene_parts() -> RetrieverParts:
-    """Return the parts of a retriever for generated scenes: both encoders speak of the same facts."""
-    from diptych.encoders import SceneThings, SceneWords
-
-    things = SceneThings()
-    model = SharedSpace(metric="dot").fit(np.eye(1, things.n_features), np.eye(1, things.n_features))
-    slopes = np.array(_SCENE_SLOPES)
-    calibration = Calibration.assumed(1.0, -slopes * np.array(_EVEN_SCENES))
-    calibration.slopes_ = slopes
-    return RetrieverParts("scenes", things, SceneWords(), model, calibration)
 
 
 def _joint_calibration(joint: JointModel) -> Calibration:

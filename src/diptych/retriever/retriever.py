@@ -22,7 +22,7 @@ from diptych.models.item_model import ItemModel
 from diptych.retriever.base import RetrieverBase
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.comparison import Comparison
-from diptych.retriever.ready_made import RetrieverParts, joint_parts, scene_parts, shipped_folder
+from diptych.retriever.ready_made import RetrieverParts, joint_parts, shipped_folder
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 
 Epochs = Callable[[Any], None]
@@ -178,11 +178,6 @@ class Retriever(RetrieverBase):
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
         return Retriever._of(joint_parts(folder))
-
-    @classmethod
-    def scenes(cls) -> Retriever:
-        """Return a retriever for generated scenes alone: scores are the shares of what is asked for that is shown."""
-        return Retriever._of(scene_parts())
 
     @classmethod
     def from_model(

@@ -1,8 +1,7 @@
-"""``diptych demo``: a collection of photographs or generated scenes to try searching with."""
+"""``diptych demo``: a collection of photographs to try searching with."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -10,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from diptych.cli.console.output import check_folder, print_json, results, writing
+from diptych.cli.console.output import check_folder, print_json, results
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import AnswerFormat, DemoData, Device, DeviceOption, QuietOption
-from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+from diptych.errors import InvalidInputError, MissingDataError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection, Record
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from diptych.retriever import Retriever
 
 _NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
-_N_SCENES = 512
-_SCENE_SIZE = 256
 _HOST = "127.0.0.1"
 _PORT = 8765
 
@@ -35,9 +32,7 @@ _PORT = 8765
 def demo(
     data: Annotated[
         DemoData,
-        typer.Option(
-            help="Which pictures; auto: photographs, of a data set if it is here or of the package, and scenes."
-        ),
+        typer.Option(help="Which pictures; auto: those of a data set if it is here, or else of the package."),
     ] = DemoData.AUTO,
     everything: Annotated[
         bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
@@ -54,7 +49,7 @@ def demo(
     from diptych.cli.commands.serve import check_packages
 
     stages = Stages(quiet=quiet)
-    shown = choose_demo(data, stages, everything=everything)
+    shown = choose_demo(data, everything=everything)
     # Someone's own collection stays the one that commands mean.
     is_own = last_collection() in (None, shown.folder.resolve())
     console = results()
@@ -86,29 +81,18 @@ def demo(
     if page and not terminal:
         check_packages()
         is_watched = sys.stdin.isatty() and console.is_terminal
-        served = _with_scenes(shown, stages) if data is DemoData.AUTO else [shown]
-        serve_page({each.name: each.folder.absolute() for each in served}, open_page=is_watched, quiet=quiet)
-
-
-def _with_scenes(shown: DemoCollection, stages: Stages) -> list[DemoCollection]:
-    """Return what is shown, and generated scenes as a second collection of the page."""
-    scenes = scene_demo()
-    if shown.name == scenes.name:
-        return [shown]
-    with scenes.open(stages):
-        return [shown, scenes]
+        serve_page({shown.name: shown.folder.absolute()}, open_page=is_watched, quiet=quiet)
 
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """Pictures with captions in a folder, the retriever that suits them, and what to search for."""
+    """Photographs with captions in a folder, and what to search for."""
 
     name: str
     title: str
     examples: tuple[str, ...]
     root: Path
-    make_records: Callable[[Stages], Sequence[Record]]
-    make_retriever: Callable[[Stages], Retriever]
+    make_records: Callable[[], Sequence[Record]]
 
     @property
     def folder(self) -> Path:
@@ -122,16 +106,18 @@ class DemoCollection:
         """Make the collection, or bring it up to date, and open it."""
         from diptych.cli.indexing import add_pictures
 
-        records = self.make_records(stages)
+        records = self.make_records()
         with self._open_or_create(stages, len(records)) as collection:
             add_pictures(collection, records, stages)
             yield collection
 
     def _open_or_create(self, stages: Stages, n_pictures: int) -> Collection:
         from diptych.collection import Collection, CollectionError
+        from diptych.retriever import Retriever
         from diptych.retriever.precision import in_precision
 
-        retriever = self.make_retriever(stages)
+        with stages.run("retriever", "preparing the search model"):
+            retriever = Retriever.default()
         if is_collection(self.folder):
             # A demonstration holds nothing of the user's own: what does not fit is made again.
             with suppress(CollectionError):
@@ -169,7 +155,7 @@ def dataset_of(data: DemoData) -> Dataset:
 
 
 def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
-    """Return photographs with the default retriever; of a large set those of its test part, or everything."""
+    """Return photographs of a data set; of a large set those of its test part, or everything."""
     has_parts = data is DemoData.FLICKR8K and not everything
     return DemoCollection(
         name=_NAMES[data],
@@ -177,16 +163,8 @@ def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
         + (", the photographs of the test part" if has_parts else ""),
         examples=_EXAMPLES[data],
         root=dataset_of(data).folder(),
-        make_records=lambda _: list(_photograph_records(data, only_test=has_parts)),
-        make_retriever=_default_retriever,
+        make_records=lambda: list(_photograph_records(data, only_test=has_parts)),
     )
-
-
-def _default_retriever(stages: Stages) -> Retriever:
-    from diptych.retriever import Retriever
-
-    with stages.run("retriever", "preparing the search model"):
-        return Retriever.default()
 
 
 def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
@@ -202,7 +180,7 @@ def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
 
 
 def sample_demo() -> DemoCollection:
-    """Return the photographs that come with the package, with the default retriever."""
+    """Return the photographs that come with the package."""
     from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
 
     return DemoCollection(
@@ -211,11 +189,10 @@ def sample_demo() -> DemoCollection:
         examples=("a cat", "a building at night", "flowers"),
         root=PHOTOGRAPHS_FOLDER,
         make_records=_sample_records,
-        make_retriever=_default_retriever,
     )
 
 
-def _sample_records(_: Stages) -> list[Record]:
+def _sample_records() -> list[Record]:
     from diptych.collection import Record
     from diptych.data.sample_photographs import sample_photographs
 
@@ -226,65 +203,8 @@ def _sample_records(_: Stages) -> list[Record]:
     ]
 
 
-def scene_demo() -> DemoCollection:
-    """Return generated scenes with the retriever that was trained on others."""
-    return DemoCollection(
-        name="scenes",
-        title="Generated scenes",
-        examples=("a red car in the city", "two boats on the sea", "car - red"),
-        root=_scene_folder(),
-        make_records=_scene_records,
-        make_retriever=_scene_retriever,
-    )
-
-
-def _scene_folder() -> Path:
-    from diptych.data import cache_folder
-
-    return cache_folder() / "demo" / "scenes-pictures"
-
-
-def _scene_records(stages: Stages) -> list[Record]:
-    from diptych.collection import Record
-    from diptych.data.datasets.scenes import write_folder
-
-    folder = _scene_folder()
-    content = _read_listing(folder)
-    if content is None:
-        with stages.count("paint", f"painting {_N_SCENES:,} scenes") as advance, writing(folder):
-            write_folder(folder, _N_SCENES, size=_SCENE_SIZE, progress=advance)
-        content = _read_listing(folder) or {"pictures": []}
-    entries: list[Mapping[str, Any]] = content["pictures"]
-    return [Record(folder / entry["file"], entry["captions"], [entry["label"]], _facts(entry)) for entry in entries]
-
-
-def _read_listing(folder: Path) -> Mapping[str, Any] | None:
-    """Return what the listing of a whole folder of scenes says, None where it has to be painted."""
-    from diptych.data.datasets.scenes.scene import CAPTIONS_FILE
-
-    try:
-        content = json.loads((folder / CAPTIONS_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) and content.get("size") == _SCENE_SIZE else None
-
-
-def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    things = entry["objects"]
-    return {"background": entry["background"], "colour": things[0]["colour"], "things": len(things)}
-
-
-def _scene_retriever(stages: Stages) -> Retriever:
-    from diptych.retriever import Retriever
-
-    with stages.run("retriever", "preparing the search model"):
-        return Retriever.scenes()
-
-
-def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoCollection:
+def choose_demo(data: DemoData, *, everything: bool) -> DemoCollection:
     """Return what was asked for; ``auto`` is the best that this machine can show."""
-    if data is DemoData.SCENES:
-        return scene_demo()
     if data is DemoData.PHOTOGRAPHS:
         return sample_demo()
     if data is not DemoData.AUTO:
@@ -292,23 +212,10 @@ def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoColl
         if not dataset.is_available:
             raise MissingDataError(f"{dataset.name} is not on this machine; see: diptych datasets {dataset.name}")
         return photograph_demo(data, everything=everything)
-    if not _can_encode(stages):
-        return scene_demo()
     for kind in (DemoData.FLICKR8K, DemoData.PASCAL):
         if dataset_of(kind).is_available:
             return photograph_demo(kind, everything=everything)
     return sample_demo()
-
-
-def _can_encode(stages: Stages) -> bool:
-    from diptych.retriever import Retriever
-
-    try:
-        Retriever.default()
-    except MissingPackageError as error:
-        stages.note(f"photographs: {error}; until then the pictures are generated")
-        return False
-    return True
 
 
 def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool) -> None:
