@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ RowScaling = Literal["none", "l1", "l2", "hellinger"]
 ROW_SCALINGS: tuple[RowScaling, ...] = ("none", "l1", "l2", "hellinger")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Preprocessed(CrossModalModel):
     """A model behind fixed feature scaling: rows first, then columns, then principal components.
 
@@ -56,28 +58,14 @@ class Preprocessed(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "In front of any other model: try ℓ2 or Hellinger scaling before tuning anything else."
     is_method: ClassVar[bool] = False
-    model_: CrossModalModel
-    image_columns_: list[FloatArray]
-    text_columns_: list[FloatArray]
 
-    def __init__(
-        self,
-        *,
-        model: CrossModalModel,
-        images: RowScaling = "l2",
-        texts: RowScaling = "none",
-        image_parts: tuple[int, ...] | None = None,
-        standardize: bool = False,
-        image_components: int | None = None,
-        text_components: int | None = None,
-    ) -> None:
-        self.model = model
-        self.images = images
-        self.texts = texts
-        self.image_parts = image_parts
-        self.standardize = standardize
-        self.image_components = image_components
-        self.text_components = text_components
+    model: CrossModalModel
+    images: RowScaling = "l2"
+    texts: RowScaling = "none"
+    image_parts: tuple[int, ...] | None = None
+    standardize: bool = False
+    image_components: int | None = None
+    text_components: int | None = None
 
     @property
     def space(self) -> Space:

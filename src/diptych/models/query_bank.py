@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from diptych.space import Space
 _SCORES_AT_ONCE = 1 << 22
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class QueryBankNormalized(CrossModalModel):
     """A model whose scores are corrected by a bank of ordinary queries.
 
@@ -71,26 +73,12 @@ class QueryBankNormalized(CrossModalModel):
     is_method: ClassVar[bool] = False
     space = Space("corrected")
 
-    model_: CrossModalModel
-    image_bank_: AnyArray
-    text_bank_: AnyArray
-
-    def __init__(
-        self,
-        *,
-        model: CrossModalModel,
-        strength: float = 0.7,
-        text_strength: float | None = None,
-        n_nearest: int = 20,
-        bank_size: int = 1500,
-        random_state: int = 0,
-    ) -> None:
-        self.model = model
-        self.strength = strength
-        self.text_strength = text_strength
-        self.n_nearest = n_nearest
-        self.bank_size = bank_size
-        self.random_state = random_state
+    model: CrossModalModel
+    strength: float = 0.7
+    text_strength: float | None = None
+    n_nearest: int = 20
+    bank_size: int = 1500
+    random_state: int = 0
 
     @classmethod
     def of(

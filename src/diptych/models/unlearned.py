@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from diptych.models.labels import Targets
 from diptych.space import Space
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Random(CrossModalModel):
     """Random points: what a table looks like when nothing was learned.
 
@@ -41,9 +43,8 @@ class Random(CrossModalModel):
     title: ClassVar[str] = "random"
     space = Space("cosine")
 
-    def __init__(self, *, n_components: int = 16, random_state: int = 0) -> None:
-        self.n_components = n_components
-        self.random_state = random_state
+    n_components: int = 16
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_count("n_components", self.n_components)
@@ -65,6 +66,7 @@ class Random(CrossModalModel):
         return points
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SharedSpace(CrossModalModel):
     """The two sides as they are: for encoders that were trained together and already share a space.
 
@@ -89,8 +91,7 @@ class SharedSpace(CrossModalModel):
     when_to_use: ClassVar[str] = "Encoders of a joint model such as CLIP, whose features already share a space."
     is_method: ClassVar[bool] = False
 
-    def __init__(self, *, metric: str = "cosine") -> None:
-        self.metric = metric
+    metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         if images.shape[1] != texts.shape[1]:

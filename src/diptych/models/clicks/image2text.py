@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import ClassVar, Literal
@@ -62,6 +63,7 @@ _BLOCK_QUERIES = 32
 _LEAST_DISTANCE = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Image2Text(LoggedClickModel):
     """A picture is scored by the queries that similar pictures were clicked for; nothing is trained.
 
@@ -112,18 +114,10 @@ class Image2Text(LoggedClickModel):
     why_no_points: ClassVar[str] = "a point would have one coordinate per query of the log"
     when_to_use: ClassVar[str] = "Scoring candidates for queries whose words, not the whole, are in the log."
 
-    def __init__(
-        self,
-        *,
-        n_neighbours: int = 50,
-        max_queries: int = 30,
-        image_similarity: ImageSimilarity = "cosine",
-        clicks: ClickScale = "log1p",
-    ) -> None:
-        self.n_neighbours = n_neighbours
-        self.max_queries = max_queries
-        self.image_similarity = image_similarity
-        self.clicks = clicks
+    n_neighbours: int = 50
+    max_queries: int = 30
+    image_similarity: ImageSimilarity = "cosine"
+    clicks: ClickScale = "log1p"
 
     def answers(self, query: str) -> bool:
         """Tell whether a log query that counts shares a word with ``query``; all scores are 0 otherwise."""
@@ -266,9 +260,7 @@ class ImageAnnotation(Image2Text):
     when_to_use: ClassVar[str] = "Scoring candidates for single words, and naming what a picture shows."
 
     def __init__(self, *, n_neighbours: int = 50, max_queries: int = 30, clicks: ClickScale = "log1p") -> None:
-        self.n_neighbours = n_neighbours
-        self.max_queries = max_queries
-        self.clicks = clicks
+        super().__init__(n_neighbours=n_neighbours, max_queries=max_queries, clicks=clicks)
 
     def annotation(self, image: FloatArray | Sequence[float], count: int = 10) -> list[tuple[str, float]]:
         """Return the heaviest words of a picture, given its features, with their weights; all weights sum to one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel
 Normalisation = Literal["sum", "count"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Text2Image(NeighbourQueryModel):
     """A query is the weighted mean of the pictures clicked for similar queries; nothing is trained.
 
@@ -73,20 +75,11 @@ class Text2Image(NeighbourQueryModel):
 
     when_to_use: ClassVar[str] = "A click log and nothing else: the strongest simple method for queries people repeat."
 
-    def __init__(
-        self,
-        *,
-        n_neighbours: int = 30,
-        n_images: int = 50,
-        min_similarity: float = 0.3,
-        clicks: ClickScale = "log1p",
-        normalisation: Normalisation = "sum",
-    ) -> None:
-        self.n_neighbours = n_neighbours
-        self.n_images = n_images
-        self.min_similarity = min_similarity
-        self.clicks = clicks
-        self.normalisation = normalisation
+    n_neighbours: int = 30
+    n_images: int = 50
+    min_similarity: float = 0.3
+    clicks: ClickScale = "log1p"
+    normalisation: Normalisation = "sum"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -98,6 +91,7 @@ class Text2Image(NeighbourQueryModel):
         return WeightedImages(rows, weights / (weights.sum() if self.normalisation == "sum" else self.n_images))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class QueryBasedScoring(NeighbourQueryModel):
     """The mean, over similar queries, of how much a picture looks like all the pictures clicked for them.
 
@@ -129,10 +123,9 @@ class QueryBasedScoring(NeighbourQueryModel):
 
     when_to_use: ClassVar[str] = "To compare with text2image: every picture clicked for a similar query counts."
 
-    def __init__(self, *, n_neighbours: int = 30, min_similarity: float = 0.3, clicks: ClickScale = "log1p") -> None:
-        self.n_neighbours = n_neighbours
-        self.min_similarity = min_similarity
-        self.clicks = clicks
+    n_neighbours: int = 30
+    min_similarity: float = 0.3
+    clicks: ClickScale = "log1p"
 
     def _weighted_images(self, query: str) -> WeightedImages:
         found, similarities = self._neighbours(query)
@@ -145,6 +138,7 @@ class QueryBasedScoring(NeighbourQueryModel):
 _BLOCK_NUMBERS = 1 << 23
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OnlineClassification(NeighbourQueryModel):
     """A picture is scored by the five clicked pictures it resembles most.
 
@@ -181,13 +175,10 @@ class OnlineClassification(NeighbourQueryModel):
     why_no_points: ClassVar[str] = "which clicked pictures count depends on the picture that is scored"
     when_to_use: ClassVar[str] = "Short lists of candidates for queries with several looks; cannot be indexed."
 
-    def __init__(
-        self, *, n_neighbours: int = 30, n_images: int = 5, min_similarity: float = 0.3, clicks: ClickScale = "log1p"
-    ) -> None:
-        self.n_neighbours = n_neighbours
-        self.n_images = n_images
-        self.min_similarity = min_similarity
-        self.clicks = clicks
+    n_neighbours: int = 30
+    n_images: int = 5
+    min_similarity: float = 0.3
+    clicks: ClickScale = "log1p"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -24,6 +24,7 @@ _APART = 2.0
 _SHARE_ROUNDS = 20
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClickMixture:
     """Wanted and unwanted items, told apart by how often a look at them ends in a click.
 
@@ -49,13 +50,8 @@ class ClickMixture:
     (0.85, 0.05, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     """
 
-    wanted_rate_: float
-    noise_rate_: float
-    share_: float
-
-    def __init__(self, *, n_iterations: int = 500, tolerance: float = 1e-6) -> None:
-        self.n_iterations = n_iterations
-        self.tolerance = tolerance
+    n_iterations: int = 500
+    tolerance: float = 1e-6
 
     def fit(self, clicks: FloatArray, looks: FloatArray) -> Self:
         """Estimate the rates from the clicks and looks of items."""
@@ -131,6 +127,7 @@ _SMALLEST = 1e-3
 _MOST_RELATED, _RELATED = 200, 0.3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class QueryMemory(ClickModel):
     """A query is the direction in which its wanted pictures lie from its unwanted ones: a ridge regression for each.
 
@@ -194,29 +191,16 @@ class QueryMemory(ClickModel):
 
     when_to_use: ClassVar[str] = "The clicks of a service's own visitors, with what else they saw: what is asked again."
 
-    words_: tuple[str, ...]
-    set_offsets_: IntArray
-    set_words_: IntArray
-    directions_: FloatArray
-    own_directions_: FloatArray
-    looks_: FloatArray
-    mean_: FloatArray
-    axes_: FloatArray
+    directions_: FloatArray = field(init=False)
+    own_directions_: FloatArray = field(init=False)
+    mean_: FloatArray = field(init=False)
+    axes_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        noise: float = 1.0,
-        reach: bool = True,
-        min_similarity: float = 0.3,
-        prior: float = 10.0,
-    ) -> None:
-        self.n_components = n_components
-        self.noise = noise
-        self.reach = reach
-        self.min_similarity = min_similarity
-        self.prior = prior
+    n_components: int = 256
+    noise: float = 1.0
+    reach: bool = True
+    min_similarity: float = 0.3
+    prior: float = 10.0
 
     def fit_looks(
         self,

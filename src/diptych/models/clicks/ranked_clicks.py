@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar
@@ -45,6 +46,7 @@ class WordQueries:
         self._adagrad.step_rows(touched, np.asarray(narrow.T @ gradient), rate=rate)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PSI(MarginRankingModel):
     """Polynomial semantic indexing: a linear map of words and one of pictures, so that clicked pictures score higher.
 
@@ -110,37 +112,18 @@ class PSI(MarginRankingModel):
 
     when_to_use: ClassVar[str] = "A large click log whose queries combine known words anew."
 
-    words_: tuple[str, ...]
-    idf_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 200,
-        max_words: int = 50_000,
-        margin: float = 1.0,
-        min_clicks: float = 0.0,
-        max_images: int = 20,
-        epochs: int = 20,
-        batch_size: int = 100,
-        learning_rate: float = 0.05,
-        decay: float = 0.9,
-        held_out: float = 0.1,
-        patience: int = 4,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.max_words = max_words
-        self.margin = margin
-        self.min_clicks = min_clicks
-        self.max_images = max_images
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.held_out = held_out
-        self.patience = patience
-        self.random_state = random_state
+    n_components: int = 200
+    max_words: int = 50_000
+    margin: float = 1.0
+    min_clicks: float = 0.0
+    max_images: int = 20
+    epochs: int = 20
+    batch_size: int = 100
+    learning_rate: float = 0.05
+    decay: float = 0.9
+    held_out: float = 0.1
+    patience: int = 4
+    random_state: int = 0
 
     def answers(self, query: str) -> bool:
         """Tell whether a word of ``query`` is known; all scores are 0 otherwise."""
@@ -202,6 +185,7 @@ class FixedQueries:
         """Leave them where they are."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeViSE(MarginRankingModel):
     """Deep visual-semantic embedding: pictures are mapped to where the words of their queries are.
 
@@ -253,37 +237,18 @@ class DeViSE(MarginRankingModel):
     command_name: ClassVar[str] = "devise"
     when_to_use: ClassVar[str] = "A click log, and queries with words that nobody has clicked for yet."
 
-    words_: tuple[str, ...]
-    word_vectors_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        vectors: str | PathLike[str] = "auto",
-        max_words: int = 50_000,
-        margin: float = 0.1,
-        min_clicks: float = 0.0,
-        max_images: int = 20,
-        epochs: int = 20,
-        batch_size: int = 100,
-        learning_rate: float = 0.05,
-        decay: float = 0.9,
-        held_out: float = 0.1,
-        patience: int = 4,
-        random_state: int = 0,
-    ) -> None:
-        self.vectors = vectors
-        self.max_words = max_words
-        self.margin = margin
-        self.min_clicks = min_clicks
-        self.max_images = max_images
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.held_out = held_out
-        self.patience = patience
-        self.random_state = random_state
+    vectors: str | PathLike[str] = "auto"
+    max_words: int = 50_000
+    margin: float = 0.1
+    min_clicks: float = 0.0
+    max_images: int = 20
+    epochs: int = 20
+    batch_size: int = 100
+    learning_rate: float = 0.05
+    decay: float = 0.9
+    held_out: float = 0.1
+    patience: int = 4
+    random_state: int = 0
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a path is told as text, so that the model can be saved."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from diptych.models.moments import MomentModel, Moments
 _GRAM_SIZE = 200
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CCA(MomentModel, LinearProjectionModel):
     """Regularised canonical correlation analysis: the directions in which the two sides agree most.
 
@@ -67,20 +69,10 @@ class CCA(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     variants: ClassVar[Variants] = {"CCA": {"weight_power": 0.0}}
 
-    correlations_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        regularization: float = 0.1,
-        weight_power: float = 1.0,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.regularization = regularization
-        self.weight_power = weight_power
-        self.metric = metric
+    n_components: int | None = None
+    regularization: float = 0.1
+    weight_power: float = 1.0
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from diptych.models.linear import fix_signs, singular_noise
 from diptych.models.moments import MomentModel, Moments
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CFA(MomentModel, LinearProjectionModel):
     """Cross-modal factor analysis: orthonormal directions that bring paired points close.
 
@@ -51,14 +53,9 @@ class CFA(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
     needs_covariances: ClassVar[bool] = False
 
-    singular_values_: FloatArray
-
-    def __init__(
-        self, *, n_components: int | None = None, scale: Literal["std", "none"] = "std", metric: str = "cosine"
-    ) -> None:
-        self.n_components = n_components
-        self.scale = scale
-        self.metric = metric
+    n_components: int | None = None
+    scale: Literal["std", "none"] = "std"
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -84,6 +81,7 @@ class CFA(MomentModel, LinearProjectionModel):
 _RIDGE = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BLM(MomentModel, LinearProjectionModel):
     """Asymmetric bilinear model: picture and text are two styles of one content.
 
@@ -122,18 +120,10 @@ class BLM(MomentModel, LinearProjectionModel):
     when_to_use: ClassVar[str] = "Pairs without labels, as a classic baseline of factor models."
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "alpha": [1.0, 10.0]}
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = 10,
-        variant: Literal["projections", "factors"] = "projections",
-        alpha: float = 500.0,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.variant = variant
-        self.alpha = alpha
-        self.metric = metric
+    n_components: int | None = 10
+    variant: Literal["projections", "factors"] = "projections"
+    alpha: float = 500.0
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -28,6 +28,7 @@ _EXACT_ROWS = 2500
 _DUAL_ROWS, _DUAL_KAPPA = 1000, (0.05, 0.99)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KCCA(CrossModalModel):
     """Kernel canonical correlation analysis: correlation between non-linear functions of the two sides.
 
@@ -87,32 +88,17 @@ class KCCA(CrossModalModel):
     when_to_use: ClassVar[str] = (
         "Pairs without labels on histograms or topics, when CCA is too rigid; slower to encode."
     )
-    objective_: FloatArray
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = 10,
-        kappa: float = 0.5,
-        image_kernel: str = "auto",
-        text_kernel: str = "auto",
-        solver: Literal["auto", "exact", "cholesky", "nystrom"] = "auto",
-        rank: int = 1000,
-        tolerance: float = 1e-3,
-        center: bool = True,
-        metric: str = "cosine",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.kappa = kappa
-        self.image_kernel = image_kernel
-        self.text_kernel = text_kernel
-        self.solver = solver
-        self.rank = rank
-        self.tolerance = tolerance
-        self.center = center
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int | None = 10
+    kappa: float = 0.5
+    image_kernel: str = "auto"
+    text_kernel: str = "auto"
+    solver: Literal["auto", "exact", "cholesky", "nystrom"] = "auto"
+    rank: int = 1000
+    tolerance: float = 1e-3
+    center: bool = True
+    metric: str = "cosine"
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("kappa", self.kappa, low=0, high=1)

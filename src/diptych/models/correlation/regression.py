@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ _LANCZOS_WIDTH = 350
 _TRUSTED_SHARE = 1 / 16
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(MomentModel):
     """Ridge regression both ways: predict the other side's features, then compare by cosine.
 
@@ -70,21 +72,9 @@ class LinearRegression(MomentModel):
     title: ClassVar[str] = "linear regression"
     grid: ClassVar[Grid] = {"regularization": [1e-3, 0.1, 1.0]}
 
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_to_text_: FloatArray
-    text_to_image_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        target: Literal["gallery", "texts", "images"] = "gallery",
-        regularization: float = 1e-4,
-        center: bool = True,
-    ) -> None:
-        self.target = target
-        self.regularization = regularization
-        self.center = center
+    target: Literal["gallery", "texts", "images"] = "gallery"
+    regularization: float = 1e-4
+    center: bool = True
 
     @property
     def space(self) -> Space:
@@ -123,6 +113,7 @@ class LinearRegression(MomentModel):
         return as_text if self.target == "texts" else as_image
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PLS(MomentModel, LinearProjectionModel):
     """Partial least squares: one direction of largest covariance after another, each explained away before the next.
 
@@ -164,16 +155,9 @@ class PLS(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
     variants: ClassVar[Variants] = {"PLS": {"text_points": "least_squares"}}
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = 10,
-        text_points: Literal["least_squares", "projection"] = "projection",
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.text_points = text_points
-        self.metric = metric
+    n_components: int | None = 10
+    text_points: Literal["least_squares", "projection"] = "projection"
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

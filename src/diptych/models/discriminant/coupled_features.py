@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ _LEAST_ROW = 1e-7
 _NOISE = 1e-13
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LCFS(MomentModel, LabelRegressionModel):
     """Coupled feature spaces: regress the labels from few features, with scores of both sides of low rank together.
 
@@ -64,22 +66,11 @@ class LCFS(MomentModel, LabelRegressionModel):
     labelled_only: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
-    objectives_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        sparsity: float = 0.1,
-        low_rank: float = 0.001,
-        smoothing: float = 1e-7,
-        n_iter: int = 5,
-        metric: str = "cosine",
-    ) -> None:
-        self.sparsity = sparsity
-        self.low_rank = low_rank
-        self.smoothing = smoothing
-        self.n_iter = n_iter
-        self.metric = metric
+    sparsity: float = 0.1
+    low_rank: float = 0.001
+    smoothing: float = 1e-7
+    n_iter: int = 5
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -141,6 +132,7 @@ def _score_gram(sums: RegressionSums, image: FloatArray, text: FloatArray) -> Fl
 _LEAST_GROUP = 1e-8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LGCFL(LabelRegressionModel):
     """Local group consistent feature learning, unofficial: a method in the spirit of the name, not the published one.
 
@@ -188,13 +180,10 @@ class LGCFL(LabelRegressionModel):
     title: ClassVar[str] = "LGCFL, unofficial"
     grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
-    objectives_: FloatArray
-
-    def __init__(self, *, sparsity: float = 0.1, group_size: int = 8, n_iter: int = 10, metric: str = "cosine") -> None:
-        self.sparsity = sparsity
-        self.group_size = group_size
-        self.n_iter = n_iter
-        self.metric = metric
+    sparsity: float = 0.1
+    group_size: int = 8
+    n_iter: int = 10
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

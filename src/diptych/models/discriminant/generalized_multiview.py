@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from diptych.models.labels import Targets
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GMLDA(MomentModel, GeneralizedMultiviewModel):
     """Generalised multiview LDA: classes far apart, members close together, both sides in the same places.
 
@@ -62,22 +64,12 @@ class GMLDA(MomentModel, GeneralizedMultiviewModel):
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1, 1.0], "alpha": [1.0, 25.0]}
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        alpha: float = 5.0,
-        alignment: Alignment = "class_means",
-        energy: float = 0.95,
-        regularization: float = 1e-3,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alignment = alignment
-        self.energy = energy
-        self.regularization = regularization
-        self.metric = metric
+    n_components: int | None = None
+    alpha: float = 5.0
+    alignment: Alignment = "class_means"
+    energy: float = 0.95
+    regularization: float = 1e-3
+    metric: str = "cosine"
 
     def _fit_moments(self, sums: Moments) -> None:
         views = self._views(sums)
@@ -158,6 +150,7 @@ def _distinct(edges: IntArray) -> IntArray:
     return np.unique(np.sort(edges, axis=1), axis=0)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GMMFA(GeneralizedMultiviewModel):
     """Generalised multiview marginal Fisher analysis: neighbours of one class together, near ones of others apart.
 
@@ -203,32 +196,17 @@ class GMMFA(GeneralizedMultiviewModel):
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1], "alpha": [1.0, 25.0]}
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        alpha: float = 5.0,
-        alignment: Alignment = "class_means",
-        energy: float = 0.95,
-        regularization: float = 1e-3,
-        n_within: int = 50,
-        n_between: int = 200,
-        between: Literal["overall", "per_class"] = "overall",
-        most_rows: int | None = 10_000,
-        random_state: int = 0,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alignment = alignment
-        self.energy = energy
-        self.regularization = regularization
-        self.n_within = n_within
-        self.n_between = n_between
-        self.between = between
-        self.most_rows = most_rows
-        self.random_state = random_state
-        self.metric = metric
+    n_components: int | None = None
+    alpha: float = 5.0
+    alignment: Alignment = "class_means"
+    energy: float = 0.95
+    regularization: float = 1e-3
+    n_within: int = 50
+    n_between: int = 200
+    between: Literal["overall", "per_class"] = "overall"
+    most_rows: int | None = 10_000
+    random_state: int = 0
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

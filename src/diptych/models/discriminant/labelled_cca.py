@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from diptych.models.linear import (
 from diptych.models.moments import MomentModel, Moments
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CCA3V(MomentModel, LinearProjectionModel):
     """CCA of three views: pictures, texts, and their labels as a third view that only training sees.
 
@@ -76,20 +78,10 @@ class CCA3V(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "cca-3v"
 
-    eigenvalues_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        regularization: float = 0.01,
-        weight_power: float = 4.0,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.regularization = regularization
-        self.weight_power = weight_power
-        self.metric = metric
+    n_components: int | None = None
+    regularization: float = 0.01
+    weight_power: float = 4.0
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -129,6 +121,7 @@ class CCA3V(MomentModel, LinearProjectionModel):
         return values, [vectors[edges[side] : edges[side + 1]] for side in (0, 1)]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClusterCCA(LinearProjectionModel):
     """Cluster CCA: CCA over every pair of a picture and a text of the same class, not only over given pairs.
 
@@ -163,12 +156,9 @@ class ClusterCCA(LinearProjectionModel):
     title: ClassVar[str] = "cluster-CCA"
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
 
-    correlations_: FloatArray
-
-    def __init__(self, *, n_components: int | None = None, regularization: float = 0.1, metric: str = "cosine") -> None:
-        self.n_components = n_components
-        self.regularization = regularization
-        self.metric = metric
+    n_components: int | None = None
+    regularization: float = 0.1
+    metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
@@ -206,6 +196,7 @@ def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
 _BLOCK_SETS = 1024
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MLCCA(LinearProjectionModel):
     """Multi-label CCA: correlates every picture with every text, as much as their labels are alike.
 
@@ -250,24 +241,12 @@ class MLCCA(LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "ml-cca"
 
-    correlations_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        label_similarity: Literal["cosine", "exponential"] = "cosine",
-        sigma: float = 1.0,
-        regularization: float = 0.25,
-        unit_texts: bool = False,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.label_similarity = label_similarity
-        self.sigma = sigma
-        self.regularization = regularization
-        self.unit_texts = unit_texts
-        self.metric = metric
+    n_components: int | None = None
+    label_similarity: Literal["cosine", "exponential"] = "cosine"
+    sigma: float = 1.0
+    regularization: float = 0.25
+    unit_texts: bool = False
+    metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ MEASURES: dict[str, Measure] = {
 _SAMPLED_ROWS = 400
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FusedModel(CrossModalModel):
     """Late fusion of models whose scores are inner products, which is again such a model.
 
@@ -92,34 +94,15 @@ class FusedModel(CrossModalModel):
     is_method: ClassVar[bool] = False
     space = Space("dot")
 
-    parts_: list[CrossModalModel]
-    weights_: FloatArray
-    scales_: FloatArray
-    part_names_: tuple[str, ...]
-    widths_: tuple[int, ...]
-
-    def __init__(
-        self,
-        *,
-        parts: tuple[CrossModalModel, ...] = (),
-        weights: Literal["average", "learned"] | tuple[float, ...] = "average",
-        rescale: Literal["zscore", "none"] = "zscore",
-        names: tuple[str, ...] | None = None,
-        image_columns: tuple[Columns, ...] | None = None,
-        text_columns: tuple[Columns, ...] | None = None,
-        measure: str = "map",
-        held_out: float = 0.2,
-        random_state: int = 0,
-    ) -> None:
-        self.parts = parts
-        self.weights = weights
-        self.rescale = rescale
-        self.names = names
-        self.image_columns = image_columns
-        self.text_columns = text_columns
-        self.measure = measure
-        self.held_out = held_out
-        self.random_state = random_state
+    parts: tuple[CrossModalModel, ...] = ()
+    weights: Literal["average", "learned"] | tuple[float, ...] = "average"
+    rescale: Literal["zscore", "none"] = "zscore"
+    names: tuple[str, ...] | None = None
+    image_columns: tuple[Columns, ...] | None = None
+    text_columns: tuple[Columns, ...] | None = None
+    measure: str = "map"
+    held_out: float = 0.2
+    random_state: int = 0
 
     @classmethod
     def of(

@@ -177,6 +177,7 @@ _EQUAL = 1e-12
 _NDCG = NDCG()
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CoordinateAscent(BaseEstimator):
     """Learns the weights λ of a linear fusion f = Σ λᵢ fᵢ by maximising a measure of its rankings.
 
@@ -234,29 +235,13 @@ class CoordinateAscent(BaseEstimator):
     (True, True)
     """
 
-    weights_: FloatArray
-    value_: float
-    average_value_: float
-    n_trials_: int
-
-    def __init__(
-        self,
-        *,
-        measure: Measure = _NDCG,
-        restarts: int = 5,
-        tolerance: float = 1e-3,
-        starts: Starts = "uniform",
-        negative: bool = False,
-        trials: int = 25,
-        random_state: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.restarts = restarts
-        self.tolerance = tolerance
-        self.starts = starts
-        self.negative = negative
-        self.trials = trials
-        self.random_state = random_state
+    measure: Measure = _NDCG
+    restarts: int = 5
+    tolerance: float = 1e-3
+    starts: Starts = "uniform"
+    negative: bool = False
+    trials: int = 25
+    random_state: int = 0
 
     def fit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from diptych.models.linear import centre, project
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CMFH(LinearHashingModel):
     """Collective matrix factorisation hashing: one latent vector explains both sides and is predicted from each.
 
@@ -72,30 +74,14 @@ class CMFH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, when galleries have both sides (unified codes)."
     grid: ClassVar[Grid] = {"mu": [1.0, 10.0]}
 
-    objectives_: FloatArray
-    image_part_: FloatArray
-    text_part_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        balance: float = 0.5,
-        mu: float = 10.0,
-        regularization: float = 0.001,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        legacy_scaling: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.balance = balance
-        self.mu = mu
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.legacy_scaling = legacy_scaling
-        self.random_state = random_state
+    n_bits: int = 16
+    balance: float = 0.5
+    mu: float = 10.0
+    regularization: float = 0.001
+    max_iter: int = 100
+    tol: float = 1e-5
+    legacy_scaling: bool = False
+    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -138,6 +124,7 @@ class CMFH(LinearHashingModel):
         return np.asarray(image + project(texts, self.text_mean_, self.text_part_))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LCMFH(MomentModel, LinearHashingModel):
     """Label-consistent matrix factorisation hashing: pairs with the same labels share one latent vector.
 
@@ -196,27 +183,13 @@ class LCMFH(MomentModel, LinearHashingModel):
     grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
     label_view: ClassVar[LabelView] = "unit"
 
-    objectives_: FloatArray
-    class_codes_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        balance: float = 0.5,
-        mu: float = 1.0,
-        regularization: float = 0.001,
-        max_iter: int = 20,
-        tol: float = 1e-6,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.balance = balance
-        self.mu = mu
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_bits: int = 16
+    balance: float = 0.5
+    mu: float = 1.0
+    regularization: float = 0.001
+    max_iter: int = 20
+    tol: float = 1e-6
+    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from diptych.models.moments import moments
 _ROUNDING = 1e-5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DCH(LinearHashingModel):
     """Discrete cross-modal hashing: codes that a linear classifier reads, found bit by bit without relaxing the sign.
 
@@ -73,26 +75,13 @@ class DCH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels, learned as bits from the start, in linear time."
     grid: ClassVar[Grid] = {"projection_ridge": [0.001, 0.01, 0.1]}
 
-    changed_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        classifier_ridge: float = 1.0,
-        projection_ridge: float = 0.01,
-        nu: float = 0.001,
-        max_iter: int = 10,
-        sweeps: int = 5,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.classifier_ridge = classifier_ridge
-        self.projection_ridge = projection_ridge
-        self.nu = nu
-        self.max_iter = max_iter
-        self.sweeps = sweeps
-        self.random_state = random_state
+    n_bits: int = 16
+    classifier_ridge: float = 1.0
+    projection_ridge: float = 0.01
+    nu: float = 0.001
+    max_iter: int = 10
+    sweeps: int = 5
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

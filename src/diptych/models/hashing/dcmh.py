@@ -11,7 +11,7 @@ from diptych.arrays import FloatArray, IntArray
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
-from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
+from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
 
 
@@ -64,6 +64,7 @@ def _balance(live: Any, n_pairs: int) -> Any:
     return squares + crossed * (n_pairs - 1) / max(1, len(live) - 1)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DCMH(HashingModel):
     """Deep cross-modal hashing: networks whose outputs make shared labels likely and lie near one code per pair.
 
@@ -132,44 +133,20 @@ class DCMH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from thousands of labelled pairs, several labels an item too; needs PyTorch."
     grid: ClassVar[Grid] = {"eta": [0.1, 1.0]}
 
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_layers_: Layers
-    text_layers_: Layers
-    losses_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        image_hidden: tuple[int, ...] = (256,),
-        text_hidden: tuple[int, ...] = (256,),
-        gamma: float = 1.0,
-        eta: float = 0.1,
-        balanced: bool = True,
-        dropout: float = 0.5,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        epochs: int = 100,
-        batch_size: int = 128,
-        n_compared: int = 4096,
-        device: Device = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.image_hidden = image_hidden
-        self.text_hidden = text_hidden
-        self.gamma = gamma
-        self.eta = eta
-        self.balanced = balanced
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.n_compared = n_compared
-        self.device = device
-        self.random_state = random_state
+    n_bits: int = 16
+    image_hidden: tuple[int, ...] = (256,)
+    text_hidden: tuple[int, ...] = (256,)
+    gamma: float = 1.0
+    eta: float = 0.1
+    balanced: bool = True
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 100
+    batch_size: int = 128
+    n_compared: int = 4096
+    device: Device = "auto"
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -57,6 +58,7 @@ def improve_codes(
             unexplained[turned] = similar[turned] - scipy.special.expit(theta[turned])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DLFH(KernelHashingModel):
     """Discrete latent factor hashing: binary codes that explain who shares a label, learned without relaxing them.
 
@@ -112,28 +114,15 @@ class DLFH(KernelHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels in time linear in the pairs, with bits that are never relaxed."
     grid: ClassVar[Grid] = {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]}
 
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        strength: float = 8.0,
-        n_columns: int | None = None,
-        max_iter: int = 30,
-        hash_functions: HashFunctions = "ridge",
-        regularization: float | None = None,
-        n_centres: int = 500,
-        logistic_max_iter: int = 500,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.strength = strength
-        self.n_columns = n_columns
-        self.max_iter = max_iter
-        self.hash_functions = hash_functions
-        self.regularization = regularization
-        self.n_centres = n_centres
-        self.logistic_max_iter = logistic_max_iter
-        self.random_state = random_state
+    n_bits: int = 16
+    strength: float = 8.0
+    n_columns: int | None = None
+    max_iter: int = 30
+    hash_functions: HashFunctions = "ridge"
+    regularization: float | None = None
+    n_centres: int = 500
+    logistic_max_iter: int = 500
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

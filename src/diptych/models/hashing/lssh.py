@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -109,6 +110,7 @@ def _products(codes: FloatArray, rows: list[FloatArray]) -> tuple[FloatArray, Fl
     return gram.astype(np.float64), np.hstack(parts).astype(np.float64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LSSH(HashingModel):
     """Latent semantic sparse hashing: sparse codes of pictures, latent topics of texts, and a linear map between them.
 
@@ -165,38 +167,16 @@ class LSSH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when pictures are made of few parts out of many."
     grid: ClassVar[Grid] = {"sparsity": [0.2, 0.4]}
 
-    image_mean_: FloatArray
-    image_components_: FloatArray
-    image_atoms_: FloatArray
-    image_topics_: FloatArray
-    text_mean_: FloatArray
-    text_topics_: FloatArray
-    shrinkage_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        n_atoms: int = 512,
-        n_image_components: int = 64,
-        sparsity: float = 0.4,
-        text_weight: float = 0.5,
-        coupling: float = 1.0,
-        n_iter: int = 20,
-        n_lasso_iter: int = 100,
-        max_pairs: int | None = 10_000,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_atoms = n_atoms
-        self.n_image_components = n_image_components
-        self.sparsity = sparsity
-        self.text_weight = text_weight
-        self.coupling = coupling
-        self.n_iter = n_iter
-        self.n_lasso_iter = n_lasso_iter
-        self.max_pairs = max_pairs
-        self.random_state = random_state
+    n_bits: int = 16
+    n_atoms: int = 512
+    n_image_components: int = 64
+    sparsity: float = 0.4
+    text_weight: float = 0.5
+    coupling: float = 1.0
+    n_iter: int = 20
+    n_lasso_iter: int = 100
+    max_pairs: int | None = 10_000
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_counts(self, "n_atoms", "n_image_components", "n_iter", "n_lasso_iter")

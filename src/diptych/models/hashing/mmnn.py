@@ -40,6 +40,7 @@ _COLLAPSED = 0.05
 _SMALLEST = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MMNN(ResumableModel, HashingModel):
     """Multimodal neural hashing: two networks, trained so that codes of similar items agree and others differ.
 
@@ -107,39 +108,17 @@ class MMNN(ResumableModel, HashingModel):
     grid: ClassVar[Grid] = {"margin": [0.7, 1.0]}
     command_name: ClassVar[str] = "mm-nn"
 
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_layers_: Layers
-    text_layers_: Layers
-    losses_: FloatArray
-    bit_entropies_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        hidden: tuple[int, ...] = (256,),
-        margin: float = 1.0,
-        within: float = 0.5,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        epochs: int = 100,
-        batch_size: int = 256,
-        validation: float = 0.2,
-        checkpoint: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.hidden = hidden
-        self.margin = margin
-        self.within = within
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.validation = validation
-        self.checkpoint = checkpoint
-        self.random_state = random_state
+    n_bits: int = 16
+    hidden: tuple[int, ...] = (256,)
+    margin: float = 1.0
+    within: float = 0.5
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    epochs: int = 100
+    batch_size: int = 256
+    validation: float = 0.2
+    checkpoint: str | None = None
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -26,6 +27,7 @@ Fill = Literal["null", "mixtures"]
 _NOISE = 1e-9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SCMOrth(MomentModel, LinearHashingModel):
     """Semantic correlation maximisation, orthogonal form: canonical directions of label similarity.
 
@@ -87,23 +89,11 @@ class SCMOrth(MomentModel, LinearHashingModel):
     command_name: ClassVar[str] = "scm-orth"
     label_view: ClassVar[LabelView] = "unit"
 
-    rank_: int
-    singular_values_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        regularization: float = 1.0,
-        fill: Fill = "mixtures",
-        n_directions: int | None = 4,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.regularization = regularization
-        self.fill = fill
-        self.n_directions = n_directions
-        self.random_state = random_state
+    n_bits: int = 16
+    regularization: float = 1.0
+    fill: Fill = "mixtures"
+    n_directions: int | None = 4
+    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -144,6 +134,7 @@ class SCMOrth(MomentModel, LinearHashingModel):
 OnIncrease = Literal["cca", "continue"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SCMSeq(LinearHashingModel):
     """Semantic correlation maximisation, sequential form: each bit explains what the bits before it left over.
 
@@ -197,16 +188,10 @@ class SCMSeq(LinearHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
     command_name: ClassVar[str] = "scm-seq"
 
-    singular_values_: FloatArray
-    n_learned_: int
-
-    def __init__(
-        self, *, n_bits: int = 16, regularization: float = 1.0, on_increase: OnIncrease = "cca", random_state: int = 0
-    ) -> None:
-        self.n_bits = n_bits
-        self.regularization = regularization
-        self.on_increase = on_increase
-        self.random_state = random_state
+    n_bits: int = 16
+    regularization: float = 1.0
+    on_increase: OnIncrease = "cca"
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("on_increase", self.on_increase, get_args(OnIncrease))

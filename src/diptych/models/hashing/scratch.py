@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -186,6 +186,7 @@ def unlabelled_system(bases: list[FloatArray], weights: FactorWeights) -> FloatA
     return np.asarray(weights.reconstruction * reconstruction + (2 * weights.agreement + weights.ridge) * identity)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SCRATCH(HashingModel):
     """Factorise both sides and the labels through one latent row per pair, and rotate these towards binary codes.
 
@@ -240,40 +241,19 @@ class SCRATCH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from many labelled pairs when straight hyperplanes are too simple."
     grid: ClassVar[Grid] = {"ridge": [0.5, 5.0]}
 
-    objectives_: FloatArray
-    image_mean_: FloatArray
-    image_scale_: float
-    image_anchors_: FloatArray
-    image_feature_mean_: FloatArray
-    image_projection_: FloatArray
-    image_pair_projection_: FloatArray
-    text_mean_: FloatArray
-    text_scale_: float
-    text_anchors_: FloatArray
-    text_feature_mean_: FloatArray
-    text_projection_: FloatArray
-    text_pair_projection_: FloatArray
+    image_projection_: FloatArray = field(init=False)
+    text_projection_: FloatArray = field(init=False)
+    image_pair_projection_: FloatArray = field(init=False)
+    text_pair_projection_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        n_anchors: int = 500,
-        reconstruction: float = 0.5,
-        label_weight: float = 500.0,
-        agreement: float = 1000.0,
-        ridge: float = 5.0,
-        n_iter: int = 20,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.reconstruction = reconstruction
-        self.label_weight = label_weight
-        self.agreement = agreement
-        self.ridge = ridge
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 16
+    n_anchors: int = 500
+    reconstruction: float = 0.5
+    label_weight: float = 500.0
+    agreement: float = 1000.0
+    ridge: float = 5.0
+    n_iter: int = 20
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -163,6 +164,7 @@ def descend(affinity: HammingAffinity, start: FloatArray, *, step: float, max_it
     return best
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SePHkm(KernelHashingModel):
     """Semantics-preserving hashing: codes of which near ones share labels, predicted by kernel logistic regression.
 
@@ -236,34 +238,17 @@ class SePHkm(KernelHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.001, 0.01]}
     command_name: ClassVar[str] = "seph-km"
 
-    prior_log_odds_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        n_centres: int = 500,
-        quantization: float = 0.01,
-        regularization: float = 0.01,
-        affinity: Affinity = "auto",
-        refine: bool = False,
-        max_pairs: int | None = 10_000,
-        step: float = 0.25,
-        max_iter: int = 100,
-        logistic_max_iter: int = 500,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_centres = n_centres
-        self.quantization = quantization
-        self.regularization = regularization
-        self.affinity = affinity
-        self.refine = refine
-        self.max_pairs = max_pairs
-        self.step = step
-        self.max_iter = max_iter
-        self.logistic_max_iter = logistic_max_iter
-        self.random_state = random_state
+    n_bits: int = 16
+    n_centres: int = 500
+    quantization: float = 0.01
+    regularization: float = 0.01
+    affinity: Affinity = "auto"
+    refine: bool = False
+    max_pairs: int | None = 10_000
+    step: float = 0.25
+    max_iter: int = 100
+    logistic_max_iter: int = 500
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

@@ -19,6 +19,7 @@ from diptych.models.linear import centre, project
 from diptych.models.moments import MomentModel, Moments, moments
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CVH(MomentModel, LinearHashingModel):
     """Cross-view hashing: the signs of the canonical variates.
 
@@ -66,12 +67,9 @@ class CVH(MomentModel, LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, in closed form: the baseline of cross-modal hashing."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
 
-    correlations_: FloatArray
-
-    def __init__(self, *, n_bits: int = 16, regularization: float = 1.0, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.regularization = regularization
-        self.random_state = random_state
+    n_bits: int = 16
+    regularization: float = 1.0
+    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -203,6 +201,7 @@ def balanced_thresholds(outputs: FloatArray) -> FloatArray:
     return np.asarray(np.where(wide.any(axis=0), middles, ordered[0] - 1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IMH(LinearHashingModel):
     """Inter-media hashing: codes that neighbours of either side share and that both sides can be regressed to.
 
@@ -260,28 +259,13 @@ class IMH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when near items of one side should stay near."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0]}
 
-    values_: FloatArray
-    image_threshold_: FloatArray
-    text_threshold_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_bits: int = 16,
-        regularization: float = 0.1,
-        smoothness: float = 1.0,
-        n_neighbours: int = 10,
-        least_agreement: float = 0.1,
-        max_pairs: int | None = 10_000,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.regularization = regularization
-        self.smoothness = smoothness
-        self.n_neighbours = n_neighbours
-        self.least_agreement = least_agreement
-        self.max_pairs = max_pairs
-        self.random_state = random_state
+    n_bits: int = 16
+    regularization: float = 0.1
+    smoothness: float = 1.0
+    n_neighbours: int = 10
+    least_agreement: float = 0.1
+    max_pairs: int | None = 10_000
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_numbers(self, "regularization", "smoothness", low=0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.arrays import FloatArray, IntArray
 from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
@@ -20,6 +21,7 @@ from diptych.models.pairwise.ts import TS
 ClassLoss = Literal["cross_entropy", "squared"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepSM(ResumableModel):
     """Deep semantic matching: semantic matching with a network on each side in place of the linear classifier.
 
@@ -95,48 +97,27 @@ class DeepSM(ResumableModel):
     title: ClassVar[str] = "deep-SM"
     grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
-    classes_: AnyArray
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_layers_: Layers
-    text_layers_: Layers
-    image_losses_: FloatArray
-    text_losses_: FloatArray
 
-    def __init__(
-        self,
-        *,
-        image_hidden: tuple[int, ...] = (256,),
-        text_hidden: tuple[int, ...] = (256,),
-        loss: ClassLoss = "cross_entropy",
-        dropout: float = 0.5,
-        weight_decay: float = 5e-4,
-        learning_rate: float = 1e-3,
-        epochs: int = 60,
-        patience: int = 10,
-        batch_size: int = 128,
-        validation: float = 0.1,
-        temperature: float = 1.0,
-        checkpoint: str | None = None,
-        metric: str = "pearson",
-        device: Device = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.image_hidden = image_hidden
-        self.text_hidden = text_hidden
-        self.loss = loss
-        self.dropout = dropout
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.validation = validation
-        self.temperature = temperature
-        self.checkpoint = checkpoint
-        self.metric = metric
-        self.device = device
-        self.random_state = random_state
+    image_mean_: FloatArray = field(init=False)
+    image_layers_: Layers = field(init=False)
+    text_mean_: FloatArray = field(init=False)
+    text_layers_: Layers = field(init=False)
+
+    image_hidden: tuple[int, ...] = (256,)
+    text_hidden: tuple[int, ...] = (256,)
+    loss: ClassLoss = "cross_entropy"
+    dropout: float = 0.5
+    weight_decay: float = 5e-4
+    learning_rate: float = 1e-3
+    epochs: int = 60
+    patience: int = 10
+    batch_size: int = 128
+    validation: float = 0.1
+    temperature: float = 1.0
+    checkpoint: str | None = None
+    metric: str = "pearson"
+    device: Device = "auto"
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
@@ -214,6 +195,7 @@ class DeepSM(ResumableModel):
         check_numbers(self, "learning_rate", "temperature", low=0, open_low=True)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepTS(TS):
     """The trivial solution on networks: items are found by the class that :class:`DeepSM` predicts for them.
 
@@ -256,9 +238,8 @@ class DeepTS(TS):
     grid: ClassVar[Grid] = {"classifier": [DeepSM(dropout=0.2), DeepSM(dropout=0.5)]}
     command_name: ClassVar[str] = "deep-ts"
 
-    def __init__(self, *, classifier: CrossModalModel | None = None, rest: Literal["tied", "by_prob"] = "tied") -> None:
-        self.classifier = classifier
-        self.rest = rest
+    classifier: CrossModalModel | None = None
+    rest: Literal["tied", "by_prob"] = "tied"
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self._targets(labels, len(images))

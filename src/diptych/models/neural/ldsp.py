@@ -15,12 +15,13 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
-from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
+from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
 from diptych.models.neural._training_loop import EpochReport, ResumableModel, TrainingLoop, epoch_table, timed_epoch
 from diptych.space import DIRECTIONS
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LDSP(ResumableModel):
     """Deep structure-preserving embeddings: a network on each side, hinges both ways, texts of one picture together.
 
@@ -108,59 +109,28 @@ class LDSP(ResumableModel):
     when_to_use: ClassVar[str] = (
         "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
     )
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_layers_: Layers
-    text_layers_: Layers
-    history_: FloatArray
-    history_columns_: tuple[str, ...]
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        image_hidden: tuple[int, ...] = (512,),
-        text_hidden: tuple[int, ...] = (512,),
-        margin: float = 0.05,
-        n_violators: int = 10,
-        text_query: float = 1.5,
-        image_structure: float = 0.0,
-        text_structure: float = 0.05,
-        relevance: Literal["auto", "pairs", "labels"] = "auto",
-        texts_per_picture: int = 2,
-        dropout: float = 0.5,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        epochs: int = 30,
-        patience: int = 5,
-        batch_size: int = 500,
-        validation: float = 0.1,
-        checkpoint: str | None = None,
-        metric: str = "cosine",
-        device: Device = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.image_hidden = image_hidden
-        self.text_hidden = text_hidden
-        self.margin = margin
-        self.n_violators = n_violators
-        self.text_query = text_query
-        self.image_structure = image_structure
-        self.text_structure = text_structure
-        self.relevance = relevance
-        self.texts_per_picture = texts_per_picture
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.validation = validation
-        self.checkpoint = checkpoint
-        self.metric = metric
-        self.device = device
-        self.random_state = random_state
+    n_components: int = 256
+    image_hidden: tuple[int, ...] = (512,)
+    text_hidden: tuple[int, ...] = (512,)
+    margin: float = 0.05
+    n_violators: int = 10
+    text_query: float = 1.5
+    image_structure: float = 0.0
+    text_structure: float = 0.05
+    relevance: Literal["auto", "pairs", "labels"] = "auto"
+    texts_per_picture: int = 2
+    dropout: float = 0.5
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    epochs: int = 30
+    patience: int = 5
+    batch_size: int = 500
+    validation: float = 0.1
+    checkpoint: str | None = None
+    metric: str = "cosine"
+    device: Device = "auto"
+    random_state: int = 0
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
         check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))

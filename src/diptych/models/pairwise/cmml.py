@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from diptych.models.pairwise._pairs import (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CMML(LinearProjectionModel):
     """Cross-modal metric learning: projections in which given pairs are closer than one, all others farther.
 
@@ -68,28 +70,15 @@ class CMML(LinearProjectionModel):
     grid: ClassVar[Grid] = {"regularization": [0.03, 0.1]}
     variants: ClassVar[Variants] = {"CMML": {"metric": "cosine"}}
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 10,
-        ratio: int | None = 10,
-        sharpness: float = 3.0,
-        regularization: float = 1e-2,
-        start_regularization: float = 0.1,
-        metric: str = "euclidean",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.ratio = ratio
-        self.sharpness = sharpness
-        self.regularization = regularization
-        self.start_regularization = start_regularization
-        self.metric = metric
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: int = 10
+    ratio: int | None = 10
+    sharpness: float = 3.0
+    regularization: float = 1e-2
+    start_regularization: float = 0.1
+    metric: str = "euclidean"
+    max_iter: int = 300
+    tol: float = 1e-4
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_varies(images=images, texts=texts)

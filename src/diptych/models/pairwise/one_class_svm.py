@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from diptych.models.linear import centre, check_varies, project
 from diptych.models.pairwise._bilinear import BilinearModel
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(BilinearModel):
     """Finds where given pairs lie, without ever looking at pairs that do not match: a baseline.
 
@@ -65,29 +67,13 @@ class OneClassSVM(BilinearModel):
     grid: ClassVar[Grid] = {"nu": [0.0625, 0.5]}
     variants: ClassVar[Variants] = {"OC-SVM concatenation": {"features": "concat"}, "OC-SVM cross-product": {}}
 
-    image_support_: FloatArray
-    text_support_: FloatArray
-    support_roots_: FloatArray
-    gamma_: float
-
-    def __init__(
-        self,
-        *,
-        nu: float = 0.0625,
-        features: Literal["cross", "concat"] = "cross",
-        kernel: Literal["linear", "rbf"] = "linear",
-        gamma: float | None = None,
-        center: bool = True,
-        max_rows: int = 5000,
-        random_state: int = 0,
-    ) -> None:
-        self.nu = nu
-        self.features = features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.center = center
-        self.max_rows = max_rows
-        self.random_state = random_state
+    nu: float = 0.0625
+    features: Literal["cross", "concat"] = "cross"
+    kernel: Literal["linear", "rbf"] = "linear"
+    gamma: float | None = None
+    center: bool = True
+    max_rows: int = 5000
+    random_state: int = 0
 
     @property
     def W_(self) -> FloatArray:

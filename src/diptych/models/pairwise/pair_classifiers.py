@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from diptych.models.pairwise._pairs import (
 from diptych.space import Space
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticCrossProduct(CrossProductModel):
     """Tells pairs that belong together from pairs that were thrown together, by a bilinear score.
 
@@ -85,32 +87,17 @@ class LogisticCrossProduct(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"logistic cross-product": {"C": 1.0, "ratio": 5}}
 
-    def __init__(
-        self,
-        *,
-        C: float | None = None,
-        ratio: int | None = 10,
-        loss: PairLoss = "logistic",
-        feature_share: float = 1.0,
-        reweight: bool = False,
-        center: bool = True,
-        fit_intercept: bool = True,
-        instances: Instances = "pairs",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        self.C = C
-        self.ratio = ratio
-        self.loss = loss
-        self.feature_share = feature_share
-        self.reweight = reweight
-        self.center = center
-        self.fit_intercept = fit_intercept
-        self.instances = instances
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    C: float | None = None
+    ratio: int | None = 10
+    loss: PairLoss = "logistic"
+    feature_share: float = 1.0
+    reweight: bool = False
+    center: bool = True
+    fit_intercept: bool = True
+    instances: Instances = "pairs"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         n_rows = len(images)
@@ -135,6 +122,7 @@ class LogisticCrossProduct(CrossProductModel):
         return fit_least_squares(images, texts, moment, ridge=ridge, mean_sign=mean_sign)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BipartiteCrossProduct(CrossProductModel):
     """Learns to score each picture's own text above other texts, by a bilinear score.
 
@@ -184,28 +172,15 @@ class BipartiteCrossProduct(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"bipartite cross-product": {"C": 1.0, "ratio": 5}}
 
-    def __init__(
-        self,
-        *,
-        C: float | None = None,
-        ratio: int | None = 10,
-        symmetric: bool = False,
-        feature_share: float = 1.0,
-        center: bool = True,
-        instances: Instances = "pairs",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        self.C = C
-        self.ratio = ratio
-        self.symmetric = symmetric
-        self.feature_share = feature_share
-        self.center = center
-        self.instances = instances
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    C: float | None = None
+    ratio: int | None = 10
+    symmetric: bool = False
+    feature_share: float = 1.0
+    center: bool = True
+    instances: Instances = "pairs"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         rng = np.random.default_rng(self.random_state)
@@ -221,6 +196,7 @@ class BipartiteCrossProduct(CrossProductModel):
         return PairTerm(SampledPairs.unlabelled(n_rows, self.ratio, rng), first, swapped)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticConcatenation(CrossModalModel):
     """Tells given pairs from random ones by a score that adds up the two sides: a baseline that has to fail.
 
@@ -261,20 +237,11 @@ class LogisticConcatenation(CrossModalModel):
     # The points are (wᵀa, 1) and (1, vᵀb), whose inner product is the sum of both sides.
     space = Space("dot")
 
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_weights_: FloatArray
-    text_weights_: FloatArray
-    intercept_: float
-
-    def __init__(
-        self, *, C: float = 1.0, ratio: int | None = 10, max_iter: int = 1000, tol: float = 1e-4, random_state: int = 0
-    ) -> None:
-        self.C = C
-        self.ratio = ratio
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    C: float = 1.0
+    ratio: int | None = 10
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_numbers(self, "C", "tol", low=0, open_low=True)

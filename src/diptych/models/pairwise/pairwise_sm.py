@@ -70,6 +70,7 @@ class LabelSets:
         return np.asarray(scipy.sparse.csr_array((np.ones(len(rows)), places), shape=shape) @ rows)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseSM(CrossProductModel):
     """Pairwise semantic matching: a bilinear score that tells pairs of one class from pairs of two.
 
@@ -117,30 +118,16 @@ class PairwiseSM(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"pairwise SM": {"ratio": 5}}
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        ratio: int | None = 10,
-        loss: PairLoss = "logistic",
-        feature_share: float = 1.0,
-        center: bool = True,
-        fit_intercept: bool = True,
-        instances: Instances = "pairs",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        self.C = C
-        self.ratio = ratio
-        self.loss = loss
-        self.feature_share = feature_share
-        self.center = center
-        self.fit_intercept = fit_intercept
-        self.instances = instances
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    C: float = 1.0
+    ratio: int | None = 10
+    loss: PairLoss = "logistic"
+    feature_share: float = 1.0
+    center: bool = True
+    fit_intercept: bool = True
+    instances: Instances = "pairs"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         assert targets is not None, "the base class has checked that labels were given"

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.models.base import CrossModalModel, Grid, Need, Variants, check_choice
@@ -13,6 +14,7 @@ from diptych.models.semantic.semantic_matching import MarginalSM
 from diptych.space import Space
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TS(CrossModalModel):
     """The trivial solution: what a classifier on each side reaches when items are found by their predicted class.
 
@@ -56,12 +58,8 @@ class TS(CrossModalModel):
     grid: ClassVar[Grid] = {"classifier__C": [0.1, 1.0, 10.0, 100.0]}
     variants: ClassVar[Variants] = {"TS": {"classifier": MarginalSM()}}
 
-    classifier_: CrossModalModel
-    classes_: AnyArray
-
-    def __init__(self, *, classifier: CrossModalModel | None = None, rest: Literal["tied", "by_prob"] = "tied") -> None:
-        self.classifier = classifier
-        self.rest = rest
+    classifier: CrossModalModel | None = None
+    rest: Literal["tied", "by_prob"] = "tied"
 
     @property
     def space(self) -> Space:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -115,6 +116,7 @@ def _relevant_after(scores: FloatArray, relevant: BoolArray, before: IntArray) -
     return after
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BiCMSRM(LinearRankingModel):
     """Bi-directional cross-media semantic representation model: a structural SVM for average precision, both ways.
 
@@ -167,28 +169,15 @@ class BiCMSRM(LinearRankingModel):
     when_to_use: ClassVar[str] = "Labelled items and MAP is what counts: trains for average precision, in a minute."
     title: ClassVar[str] = "Bi-CMSRM"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 32,
-        list_size: int = 200,
-        regularization: float = 1e-2,
-        start: Start = "random",
-        learning_rate: float = 0.03,
-        epochs: int = 10,
-        batch_size: int = 64,
-        metric: str = "dot",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.list_size = list_size
-        self.regularization = regularization
-        self.start = start
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int = 32
+    list_size: int = 200
+    regularization: float = 1e-2
+    start: Start = "random"
+    learning_rate: float = 0.03
+    epochs: int = 10
+    batch_size: int = 64
+    metric: str = "dot"
+    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from diptych.models.labels import Targets, picture_numbers
 from diptych.models.optimisers import Adam
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ContrastiveProjection(LinearProjectionModel):
     """Linear projections that start at CCA and then learn to rank, by the symmetric softmax loss over a batch.
 
@@ -69,30 +71,16 @@ class ContrastiveProjection(LinearProjectionModel):
     when_to_use: ClassVar[str] = "Thousands of pairs without labels: CCA's answer, then trained to rank; a minute."
     title: ClassVar[str] = "contrastive projection"
     grid: ClassVar[Grid] = {"temperature": [0.05, 0.2]}
-    losses_: FloatArray
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 256,
-        regularization: float = 1.0,
-        temperature: float = 0.05,
-        dropout: float = 0.3,
-        learning_rate: float = 1e-4,
-        epochs: int = 30,
-        batch_size: int = 1500,
-        random_state: int = 0,
-        metric: str = "cosine",
-    ) -> None:
-        self.n_components = n_components
-        self.regularization = regularization
-        self.temperature = temperature
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.metric = metric
+    n_components: int = 256
+    regularization: float = 1.0
+    temperature: float = 0.05
+    dropout: float = 0.3
+    learning_rate: float = 1e-4
+    epochs: int = 30
+    batch_size: int = 1500
+    random_state: int = 0
+    metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check()

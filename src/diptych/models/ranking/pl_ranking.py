@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -51,6 +52,7 @@ def _nearest(squares: FloatArray, counted: BoolArray, n_neighbors: int) -> Float
 _SINGULAR = 1e-8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PLRanking(LinearRankingModel):
     """PL-ranking-style learning: WARP's pairwise loss, a listwise term over neighbours, and a trace norm.
 
@@ -105,38 +107,20 @@ class PLRanking(LinearRankingModel):
     title: ClassVar[str] = "PL-ranking-style"
     command_name: ClassVar[str] = "pl-ranking"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 32,
-        margin: float = 1.0,
-        max_draws: int | None = None,
-        beta: float = 0.1,
-        n_neighbors: int = 10,
-        neighbor_margin: float = 1.0,
-        list_size: int = 400,
-        regularization: float = 0.05,
-        start: Start = "random",
-        learning_rate: float = 0.03,
-        epochs: int = 20,
-        batch_size: int = 64,
-        metric: str = "dot",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.margin = margin
-        self.max_draws = max_draws
-        self.beta = beta
-        self.n_neighbors = n_neighbors
-        self.neighbor_margin = neighbor_margin
-        self.list_size = list_size
-        self.regularization = regularization
-        self.start = start
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int = 32
+    margin: float = 1.0
+    max_draws: int | None = None
+    beta: float = 0.1
+    n_neighbors: int = 10
+    neighbor_margin: float = 1.0
+    list_size: int = 400
+    regularization: float = 0.05
+    start: Start = "random"
+    learning_rate: float = 0.03
+    epochs: int = 20
+    batch_size: int = 64
+    metric: str = "dot"
+    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from diptych.models.labels import RelatedRows
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, warp_step
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WARP(LinearRankingModel):
     """Weighted approximate-rank pairwise loss: two linear maps whose inner products rank right answers first.
 
@@ -73,32 +75,17 @@ class WARP(LinearRankingModel):
 
     when_to_use: ClassVar[str] = "The first few results matter most; works with labels or with pairs alone, in seconds."
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 32,
-        margin: float = 1.0,
-        max_draws: int | None = None,
-        max_norm: float | None = None,
-        regularization: float = 0.05,
-        start: Start = "random",
-        learning_rate: float = 0.03,
-        epochs: int = 20,
-        batch_size: int = 64,
-        metric: str = "dot",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.margin = margin
-        self.max_draws = max_draws
-        self.max_norm = max_norm
-        self.regularization = regularization
-        self.start = start
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int = 32
+    margin: float = 1.0
+    max_draws: int | None = None
+    max_norm: float | None = None
+    regularization: float = 0.05
+    start: Start = "random"
+    learning_rate: float = 0.03
+    epochs: int = 20
+    batch_size: int = 64
+    metric: str = "dot"
+    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from diptych.models.labels import Targets
 _LEAST_SHARE = 1e-10
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConSE(CrossModalModel):
     """Convex combination of semantic embeddings: a picture is the mean of its likeliest labels' vectors.
 
@@ -56,12 +58,11 @@ class ConSE(CrossModalModel):
     # It speaks of labels that pictures were classified into, which the features of a benchmark do not have.
     benchmarked: ClassVar[bool] = False
 
-    label_vectors_: FloatArray
+    label_vectors_: FloatArray = field(init=False)
 
-    def __init__(self, *, label_vectors: ArrayLike | None = None, n_labels: int = 10, metric: str = "cosine") -> None:
-        self.label_vectors = label_vectors
-        self.n_labels = n_labels
-        self.metric = metric
+    label_vectors: ArrayLike | None = None
+    n_labels: int = 10
+    metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         if self.n_labels < 1:

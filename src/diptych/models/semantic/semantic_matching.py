@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from diptych.arrays import FloatArray
@@ -11,6 +12,7 @@ from diptych.models.semantic.classifier_pair import ClassifierPairModel, Correla
 from diptych.space import Space
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SM(ClassifierPairModel):
     """Semantic matching: each side is described by the probabilities of the classes it may show.
 
@@ -59,20 +61,11 @@ class SM(ClassifierPairModel):
     when_to_use: ClassVar[str] = "Labelled items, even without pairs between them; answers can be explained by classes."
     grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
-    def __init__(
-        self,
-        *,
-        C: float = 10.0,
-        loss: Loss = "softmax",
-        metric: str = "pearson",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.metric = metric
-        self.max_iter = max_iter
-        self.tol = tol
+    C: float = 10.0
+    loss: Loss = "softmax"
+    metric: str = "pearson"
+    max_iter: int = 1000
+    tol: float = 1e-4
 
     def _finish(self, probabilities: FloatArray) -> FloatArray:
         return as_distribution(probabilities)
@@ -127,6 +120,7 @@ class SCM(CorrelatedInputs, SM):
         self.correlation = correlation
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginalSM(ClassifierPairModel):
     """Marginal semantic matching: the probability that picture and text have the same label.
 
@@ -168,11 +162,10 @@ class MarginalSM(ClassifierPairModel):
     title: ClassVar[str] = "marginal SM"
     grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
-    def __init__(self, *, C: float = 1.0, loss: Loss = "softmax", max_iter: int = 1000, tol: float = 1e-4) -> None:
-        self.C = C
-        self.loss = loss
-        self.max_iter = max_iter
-        self.tol = tol
+    C: float = 1.0
+    loss: Loss = "softmax"
+    max_iter: int = 1000
+    tol: float = 1e-4
 
     @property
     def space(self) -> Space:

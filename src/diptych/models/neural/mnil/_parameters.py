@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from diptych.errors import InvalidInputError
@@ -18,6 +19,7 @@ ImageNetwork = Literal["residual", "resnet50", "features"]
 TextNetwork = Literal["words", "minilm"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MNiLParameters(ItemModel):
     """The parameters of `MNiL`, whose documentation explains them, and what they mean to the parts of a training."""
 
@@ -31,104 +33,53 @@ class MNiLParameters(ItemModel):
         "normalization",
     )
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 128,
-        image_tower: ImageNetwork = "residual",
-        image_side: int = 64,
-        image_crop: int | None = None,
-        flip: bool = False,
-        image_widths: tuple[int, ...] = (32, 64, 128, 256),
-        image_blocks: int = 1,
-        image_weights: str | None = None,
-        image_hidden: int = 0,
-        train_image: bool = True,
-        text_tower: TextNetwork = "words",
-        word_vectors: str | None = None,
-        train_words: bool = True,
-        word_size: int = 256,
-        hidden_size: int = 256,
-        dropout: float = 0.1,
-        max_words: int = 20,
-        min_texts: int = 1,
-        normalization: Normalization = "cosine",
-        margin: float = 0.3,
-        within_margin: float = 0.5,
-        image_term: float = 0.1,
-        text_term: float = 0.2,
-        direction: TrainedDirections = "both",
-        positive: Positive = "same_class",
-        max_trials: int = 100,
-        rank_base: RankBase = "pairs",
-        scale_weights: bool = True,
-        relevance: Literal["auto", "pairs", "labels"] = "auto",
-        optimizer: OptimiserName = "adam",
-        learning_rate: float = 5e-4,
-        map_factor: float = 10.0,
-        image_factor: float = 1.0,
-        momentum: float = 0.9,
-        weight_decay: float = 5e-5,
-        schedule: Schedule = "cosine",
-        epochs: int = 20,
-        batch_size: int = 128,
-        texts_per_picture: int = 1,
-        accumulate: int = 1,
-        validation: float = 0.0,
-        patience: int | None = None,
-        mixed_precision: bool = True,
-        compile: bool = False,
-        checkpoint: str | None = None,
-        device: Device = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.image_tower = image_tower
-        self.image_side = image_side
-        self.image_crop = image_crop
-        self.flip = flip
-        self.image_widths = image_widths
-        self.image_blocks = image_blocks
-        self.image_weights = image_weights
-        self.image_hidden = image_hidden
-        self.train_image = train_image
-        self.text_tower = text_tower
-        self.word_vectors = word_vectors
-        self.train_words = train_words
-        self.word_size = word_size
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.max_words = max_words
-        self.min_texts = min_texts
-        self.normalization = normalization
-        self.margin = margin
-        self.within_margin = within_margin
-        self.image_term = image_term
-        self.text_term = text_term
-        self.direction = direction
-        self.positive = positive
-        self.max_trials = max_trials
-        self.rank_base = rank_base
-        self.scale_weights = scale_weights
-        self.relevance = relevance
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.map_factor = map_factor
-        self.image_factor = image_factor
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.texts_per_picture = texts_per_picture
-        self.accumulate = accumulate
-        self.validation = validation
-        self.patience = patience
-        self.mixed_precision = mixed_precision
-        self.compile = compile
-        self.checkpoint = checkpoint
-        self.device = device
-        self.random_state = random_state
+    n_components: int = 128
+    image_tower: ImageNetwork = "residual"
+    image_side: int = 64
+    image_crop: int | None = None
+    flip: bool = False
+    image_widths: tuple[int, ...] = (32, 64, 128, 256)
+    image_blocks: int = 1
+    image_weights: str | None = None
+    image_hidden: int = 0
+    train_image: bool = True
+    text_tower: TextNetwork = "words"
+    word_vectors: str | None = None
+    train_words: bool = True
+    word_size: int = 256
+    hidden_size: int = 256
+    dropout: float = 0.1
+    max_words: int = 20
+    min_texts: int = 1
+    normalization: Normalization = "cosine"
+    margin: float = 0.3
+    within_margin: float = 0.5
+    image_term: float = 0.1
+    text_term: float = 0.2
+    direction: TrainedDirections = "both"
+    positive: Positive = "same_class"
+    max_trials: int = 100
+    rank_base: RankBase = "pairs"
+    scale_weights: bool = True
+    relevance: Literal["auto", "pairs", "labels"] = "auto"
+    optimizer: OptimiserName = "adam"
+    learning_rate: float = 5e-4
+    map_factor: float = 10.0
+    image_factor: float = 1.0
+    momentum: float = 0.9
+    weight_decay: float = 5e-5
+    schedule: Schedule = "cosine"
+    epochs: int = 20
+    batch_size: int = 128
+    texts_per_picture: int = 1
+    accumulate: int = 1
+    validation: float = 0.0
+    patience: int | None = None
+    mixed_precision: bool = True
+    compile: bool = False
+    checkpoint: str | None = None
+    device: Device = "auto"
+    random_state: int = 0
 
     @property
     def space(self) -> Space:
