@@ -18,19 +18,7 @@ QUICK_LIMIT_S = 1.0
 # The first folder under tests/ decides; modules directly under tests/ belong to the first shard.
 SHARD_FOLDERS = {
     "methods": frozenset(
-        {
-            "",
-            "benchmark",
-            "compatibility",
-            "codes",
-            "data",
-            "encoders",
-            "figures",
-            "metrics",
-            "models",
-            "protocols",
-            "retriever",
-        }
+        {"", "benchmark", "codes", "data", "encoders", "figures", "metrics", "models", "protocols", "retriever"}
     ),
     "collection": frozenset({"campaigns", "collection"}),
     "service": frozenset({"cli", "service"}),

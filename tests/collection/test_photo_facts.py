@@ -229,28 +229,6 @@ def copy(tmp_path: Path, collection: Collection) -> Path:
     return folder
 
 
-def test_a_collection_from_before_gets_the_facts_without_encoding(copy: Path) -> None:
-    import lancedb
-
-    table = lancedb.connect(copy / ".diptych" / "store").open_table("items")
-    table.drop_columns(["facts", "facts_read"])
-    shutil.rmtree(copy / ".diptych" / "index", ignore_errors=True)
-    with opened(copy) as old, opened(copy) as other:
-        assert old.items("year>=2010") == other.items("year>=2010") == []
-        before, points = CountingRetriever.encoded, old.points("image")
-        report = old.refresh()
-        assert (report.described, report.unchanged, report.changed) == (50, 50, 0)
-        assert CountingRetriever.encoded == before
-        assert old.points("image")[0] == points[0]
-        assert np.array_equal(old.points("image")[1], points[1])
-        assert len(old.items("year>=2004")) == 50
-        assert old.refresh().described == 0
-        # Whoever knew the table without the columns finds by them, and writes to the one that has them.
-        assert len(other.items("year>=2004")) == 50
-        assert other.add([Record(copy / "00.jpg", captions=["said later"])]).changed == 1
-        assert old["00.jpg"].captions == ("said later",)
-
-
 def test_what_people_gave_wins(copy: Path) -> None:
     with opened(copy) as collection:
         given_fields = {"camera": "mine", "taken": "1999-12-31", "latitude": 52.52, "longitude": 13.405}
