@@ -3,15 +3,16 @@
     python -m bench.hamming_speed [--quick] [--codes N] [--bits N] [--structures]
 
 Needs the ``search`` extra; usearch is compared too where it is installed. Everybody gets the same codes in memory and
-returns the ten nearest, in turns. ``faiss`` is ``IndexBinaryFlat`` with a heap or counters. It and ours are credited
+returns the ten nearest, in turns. ``faiss`` is ``IndexBinaryFlat`` with a heap or counters. It is credited
 with the better of one thread and all in every turn, because on a busy machine threads wait for each other. ``NumPy`` is
-the plain vectorised search: ``bitwise_count`` of one exclusive or, then ``argpartition``. Codes of 8 and 16 bits are
-timed beside those of 32. The command exits with 1 when a bar is missed.
+the plain vectorised search: ``bitwise_count`` of one exclusive or, then ``argpartition``. The command exits with 1
+when a bar is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -23,13 +24,11 @@ import numpy as np
 from bench.speed_report import SpeedReport, in_turns, speed_parser
 from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.codes import CodeIndex, nearest_codes, pack_signs
-from diptych.codes import nearest as nearest_module
-from diptych.codes.distances import thread_count
+from diptych.codes.nearest import nearest_by_numpy
 
 K = 10
 LIBRARY_BAR = 0.8
 NUMPY_BAR = 4.0
-SHORT_BAR = 0.75
 MEMORY_BAR = 100e6
 MANY_CODES = 10_000_000
 LATENT = 32
@@ -73,22 +72,14 @@ def plain_numpy(gallery: np.ndarray) -> Search:
     return search
 
 
-def our_search(gallery: np.ndarray, threads: int | None = None) -> Search:
+def our_search(gallery: np.ndarray) -> Search:
     """Return our exact search."""
-    return lambda queries: nearest_codes(queries, gallery, K, threads=threads)
+    return lambda queries: nearest_codes(queries, gallery, K)
 
 
 def our_numpy_search(gallery: np.ndarray) -> Search:
     """Return our exact search as it is where faiss is not installed."""
-
-    def search(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        chosen, nearest_module.faiss_is_worthwhile = nearest_module.faiss_is_worthwhile, lambda comparisons: False
-        try:
-            return nearest_codes(queries, gallery, K)
-        finally:
-            nearest_module.faiss_is_worthwhile = chosen
-
-    return search
+    return lambda queries: nearest_by_numpy(queries, gallery, K)
 
 
 def libraries(gallery: np.ndarray) -> dict[str, Search]:
@@ -107,7 +98,7 @@ def libraries(gallery: np.ndarray) -> dict[str, Search]:
 
         return search
 
-    for threads in sorted({1, thread_count(None)}):
+    for threads in sorted({1, os.cpu_count() or 1}):
         found[f"faiss heap, {threads} thread(s)"] = by_faiss(True, threads)
         found[f"faiss counters, {threads} thread(s)"] = by_faiss(False, threads)
     try:
@@ -133,8 +124,7 @@ def turns(searches: dict[str, Search], queries: np.ndarray, rounds: int) -> dict
 
 def exact_search(report: SpeedReport, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
     """Compare the exact searches on one batch of queries."""
-    ours = {"ours, all threads": our_search(gallery), "ours, one thread": our_search(gallery, 1)}
-    searches = {**ours, "ours without faiss": our_numpy_search(gallery), **libraries(gallery)}
+    searches = {"ours": our_search(gallery), "ours without faiss": our_numpy_search(gallery), **libraries(gallery)}
     searches["NumPy"] = plain_numpy(gallery)
     expected = searches["NumPy"](queries)[0]
     for name, search in searches.items():
@@ -146,23 +136,9 @@ def exact_search(report: SpeedReport, gallery: np.ndarray, queries: np.ndarray, 
         return np.min(found, axis=0) if found else None
 
     work = f"exact search of {len(gallery):,} codes of {8 * gallery.shape[1]} bits, {len(queries)} at a time"
-    taken = np.minimum(*(times[name] for name in ours))
     for peer, bar in (("faiss", LIBRARY_BAR), ("usearch", LIBRARY_BAR), ("NumPy", NUMPY_BAR)):
-        report.compare(work, taken, best(peer), peer=peer, bar=bar)
+        report.compare(work, times["ours"], best(peer), peer=peer, bar=bar)
     report.compare(f"{work}, without faiss", times["ours without faiss"], times["NumPy"], peer="NumPy")
-
-
-def short_codes(report: SpeedReport, n_codes: int, rounds: int) -> None:
-    """Compare codes of 8 and 16 bits with those of 32, on one thread: they take no longer."""
-    rng = np.random.default_rng(2)
-    runs = {}
-    for width in (1, 2, 4):
-        gallery, queries = (rng.integers(0, 256, (rows, width), dtype=np.uint8) for rows in (n_codes, 8))
-        runs[8 * width] = lambda asked=queries, gallery=gallery: nearest_codes(asked, gallery, K, threads=1)
-    times = in_turns(runs, rounds)
-    for bits in (8, 16):
-        work = f"exact search of {n_codes:,} codes of {bits} bits"
-        report.compare(work, times[bits], times[32], limit="codes of 32 bits", bar=SHORT_BAR)
 
 
 def approximate_search(report: SpeedReport, kind: str, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
@@ -214,7 +190,7 @@ def compare_structures(kind: str, gallery: np.ndarray, queries: np.ndarray) -> N
     for probes in (8, 32, 128, 256):
         lists.nprobe = probes
         report(f"1,000 inverted lists, {probes} looked into", lists)
-    faiss.omp_set_num_threads(thread_count(None))
+    faiss.omp_set_num_threads(os.cpu_count() or 1)
 
 
 def measure_memory() -> None:
@@ -254,7 +230,6 @@ def main() -> int:
     gallery, queries = drawn["random"]
     for together in (1, 64):
         exact_search(report, gallery, queries[:together], rounds)
-    short_codes(report, options.codes, rounds)
     for kind, (items, asked) in drawn.items():
         approximate_search(report, kind, items, asked, rounds)
         if options.structures:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from diptych.codes import codes_within, hamming_distances, nearest_codes
 from diptych.codes import nearest as nearest_module
-from diptych.codes.distances import smallest
-from diptych.codes.nearest import nearest_by_counting, nearest_by_faiss
 from diptych.errors import InvalidInputError
 
 
@@ -47,7 +45,7 @@ shapes = st.fixed_dictionaries(
 
 @settings(max_examples=60)
 @given(shapes)
-def test_distances_and_every_engine_agree_with_plain_counting(shape: dict[str, int]) -> None:
+def test_distances_and_nearest_codes_agree_with_plain_counting(shape: dict[str, int]) -> None:
     queries = random_codes(shape["n_queries"], shape["width"], shape["seed"])
     gallery = random_codes(shape["n_items"], shape["width"], shape["seed"] + 1, shape["distinct"])
     queries[0] = gallery[0]
@@ -55,10 +53,9 @@ def test_distances_and_every_engine_agree_with_plain_counting(shape: dict[str, i
     assert distances.dtype == (np.uint8 if shape["width"] < 32 else np.uint16)
     np.testing.assert_array_equal(distances, plain_distances(queries, gallery))
     near, places = plain_nearest(queries, gallery, shape["k"])
-    for search in (nearest_codes, nearest_by_counting, nearest_by_faiss):
-        found, positions = search(queries, gallery, shape["k"])
-        np.testing.assert_array_equal(found, near)
-        np.testing.assert_array_equal(positions, places)
+    found, positions = nearest_codes(queries, gallery, shape["k"])
+    np.testing.assert_array_equal(found, near)
+    np.testing.assert_array_equal(positions, places)
 
 
 def test_every_code_of_two_bytes_has_its_distance() -> None:
@@ -67,23 +64,21 @@ def test_every_code_of_two_bytes_has_its_distance() -> None:
     np.testing.assert_array_equal(hamming_distances(queries, gallery), plain_distances(queries, gallery))
 
 
-@pytest.mark.parametrize("faiss", [True, False])
-@pytest.mark.parametrize(("n_queries", "k"), [(1, 10), (3, 1), (17, 300), (2, 70_000)])
-def test_threads_and_engines_change_nothing(
-    n_queries: int, k: int, faiss: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_faiss", [True, False])
+@pytest.mark.parametrize("width", [3, 4, 8, 20])
+@pytest.mark.parametrize(("n_queries", "k"), [(1, 10), (3, 1), (17, 200)])
+def test_faiss_changes_nothing(
+    width: int, n_queries: int, k: int, has_faiss: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest_module, "faiss_is_worthwhile", lambda comparisons: faiss)
-    monkeypatch.setattr(nearest_module, "_SHARED_WORK", 1)
-    gallery, queries = random_codes(90_001, 3, 1, distinct=5000), random_codes(n_queries, 3, 2)
-    near, places = nearest_codes(queries, gallery, k, threads=1)
+    monkeypatch.setattr(nearest_module, "MIN_COMPARISONS_OF_FAISS", 1)
+    if not has_faiss:
+        monkeypatch.setattr(nearest_module, "MIN_BYTES_OF_FAISS", 1 << 10)
+    gallery, queries = random_codes(9_001, width, 1, distinct=500), random_codes(n_queries, width, 2)
+    near, places = nearest_codes(queries, gallery, k)
     exact = hamming_distances(queries, gallery)
     order = np.argsort(exact, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(near, np.take_along_axis(exact, order, axis=1))
-    for threads in (2, 5):
-        found, positions = nearest_codes(queries, gallery, k, threads=threads)
-        np.testing.assert_array_equal(found, near)
-        np.testing.assert_array_equal(positions, places)
 
 
 def test_a_query_alone_is_answered_as_in_a_batch() -> None:
@@ -95,7 +90,7 @@ def test_a_query_alone_is_answered_as_in_a_batch() -> None:
 
 def test_searches_from_several_threads_at_once_agree() -> None:
     gallery, queries = random_codes(120_000, 8, 1), random_codes(10, 8, 2)
-    expected = nearest_codes(queries, gallery, 5, threads=1)[1]
+    expected = nearest_codes(queries, gallery, 5)[1]
     answers: list[np.ndarray] = []
     callers = [threading.Thread(target=lambda: answers.append(nearest_codes(queries, gallery, 5)[1])) for _ in range(4)]
     for caller in callers:
@@ -124,24 +119,18 @@ def test_allowed_positions_and_radius_agree_with_plain_counting(shape: dict[str,
         np.testing.assert_array_equal(spots, np.flatnonzero(allowed)[all_places[0][kept]])
 
 
-def test_blocks_of_allowed_positions_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_module, "_GATHERED_ROWS", 100)
+def test_blocks_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_module, "BLOCK_PAIRS", 100)
     gallery, queries = random_codes(1_050, 2, 1, distinct=60), random_codes(3, 2, 2)
     allowed = np.arange(len(gallery)) % 3 != 0
     near, places = plain_nearest(queries, gallery[allowed], 40)
     found, positions = nearest_codes(queries, gallery, 40, allowed=allowed)
     np.testing.assert_array_equal(found, near)
     np.testing.assert_array_equal(positions, np.flatnonzero(allowed)[places])
-    for query, (inside, spots) in enumerate(codes_within(queries, gallery, 5, threads=2)):
+    for query, (inside, spots) in enumerate(codes_within(queries, gallery, 5)):
         row = plain_distances(queries, gallery)[query]
         np.testing.assert_array_equal(inside, np.sort(row[row <= 5]))
         np.testing.assert_array_equal(np.sort(spots), np.flatnonzero(row <= 5))
-
-
-@given(st.lists(st.integers(0, 255), min_size=1, max_size=60), st.integers(1, 70))
-def test_the_smallest_are_those_of_a_stable_sort(values: list[int], k: int) -> None:
-    array = np.array(values, dtype=np.uint8)
-    np.testing.assert_array_equal(smallest(array, k), np.argsort(array, kind="stable")[:k])
 
 
 def test_nothing_to_search_is_an_empty_answer() -> None:
@@ -168,11 +157,9 @@ def test_what_cannot_be_searched_is_explained(
         nearest_codes(*arguments(random_codes(4, 2, 0)))
 
 
-def test_wrong_marks_radius_and_threads_are_explained() -> None:
+def test_wrong_marks_and_radius_are_explained() -> None:
     codes = random_codes(4, 2, 0)
     with pytest.raises(InvalidInputError, match="one truth value per code, 4 in all"):
         nearest_codes(codes, codes, 1, allowed=np.ones(3, dtype=bool))
     with pytest.raises(InvalidInputError, match="at least 0"):
         codes_within(codes, codes, -1)
-    with pytest.raises(InvalidInputError, match="threads must be at least 1"):
-        hamming_distances(codes, codes, threads=0)

@@ -1,15 +1,14 @@
 """Binary codes: packed, compared, searched and described."""
 
 from diptych.codes.distances import (
-    CodeStatistics,
     asymmetric_scores,
-    code_statistics,
     hamming_distances,
     pack_signs,
     unpack_signs,
 )
 from diptych.codes.hash_code_index import CodeIndex
 from diptych.codes.nearest import codes_within, nearest_codes
+from diptych.codes.statistics import CodeStatistics, code_statistics
 
 __all__ = [
     "CodeIndex",

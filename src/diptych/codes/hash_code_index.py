@@ -9,50 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.atomic_files import atomic_write
-from diptych.codes.distances import as_allowed_mask, as_codes, in_parallel, pack_signs, thread_count, unpack_signs
-from diptych.codes.nearest import (
-    DistancesAndPositions,
-    codes_within,
-    faiss_package,
-    faiss_threads,
-    merge_nearest,
-    nearest_codes,
-)
+from diptych.codes.distances import as_allowed_mask, as_codes
+from diptych.codes.nearest import DistancesAndPositions, codes_within, faiss_package, nearest_codes
 from diptych.errors import InvalidInputError, MissingDataError, ModelFileError
 
-_NEIGHBOURS = 10
-_SAMPLE_QUERIES = 256
-_TRAINING_ROWS_PER_LIST = 40
-_TRAINING_ROUNDS = 5
-_MAX_LISTS = 1 << 12
-_ADDED_ROWS = 1 << 18
-_MIN_QUERIES_PER_THREAD = 8
-_FORMAT = "diptych-codes"
-_VERSION = "1"
-_MIN_SHARE = 0.5
-
-
-def central_codes(
-    codes: NDArray[np.uint8], number: int, *, rounds: int, rng: np.random.Generator, threads: int = 1
-) -> NDArray[np.uint8]:
-    """Return ``number`` codes such that each of ``codes`` is near one of them: k-means with bits.
-
-    A code belongs to the nearest centre, and each bit of a centre is what most of its codes have there; a bit in
-    balance becomes 1. A centre that no code is nearest to stays where it was. Grana et al., "A fast approach for
-    integrating ORB descriptors in the bag of words model", SPIE 2013.
-    """
-    centres = codes[np.sort(rng.permutation(len(codes))[:number])]
-    signs = unpack_signs(codes, 8 * codes.shape[1])
-    for _ in range(rounds):
-        nearest = nearest_codes(codes, centres, 1, threads=threads)[1][:, 0]
-        order = np.argsort(nearest, kind="stable")
-        used, starts = np.unique(nearest[order], return_index=True)
-        majority = np.add.reduceat(signs[order], starts, axis=0)
-        centres = centres.copy()
-        centres[used] = pack_signs(majority)
-    return centres
+# Recall is measured for so many neighbours, with so many queries; as many others set how many lists are looked into.
+NEIGHBOURS = 10
+SAMPLE_QUERIES = 256
+TRAINING_ROWS_PER_LIST = 40
+TRAINING_ROUNDS = 5
+MAX_LISTS = 1 << 12
+# A filter that leaves a smaller share of the codes is answered exactly.
+MIN_SHARE = 0.5
+FORMAT = "diptych-codes"
+VERSION = "1"
 
 
 class ApproximateCodes:
@@ -88,7 +60,6 @@ class ApproximateCodes:
         queries: NDArray[np.uint8] | None = None,
         *,
         target: float = 0.98,
-        threads: int = 1,
     ) -> ApproximateCodes:
         """Index the rows; ``queries`` are examples of what will be asked, by default some of the rows."""
         if not 0 < target <= 1:
@@ -96,58 +67,41 @@ class ApproximateCodes:
         if not len(codes):
             raise InvalidInputError("there are no codes to index; add some first")
         rng = np.random.default_rng(0)
-        index = cls(_filled_lists(codes, rng, threads), 0.0)
+        index = cls(_filled_lists(codes, rng), 0.0)
         own = queries is None or not len(queries)
         asked = codes if own else np.asarray(queries)
-        asked = asked[rng.permutation(len(asked))[: 2 * _SAMPLE_QUERIES]]
+        asked = asked[rng.permutation(len(asked))[: 2 * SAMPLE_QUERIES]]
         # A row finds itself at once, so the first answer of a row proves nothing.
         first = 1 if own and len(codes) > 1 else 0
-        exact = nearest_codes(asked, codes, _NEIGHBOURS + first, threads=threads)[0]
-        while (
-            index._measured_recall(asked[::2], exact[::2], first, threads) < target
-            and index.probes < index.engine.nlist
-        ):
+        exact = nearest_codes(asked, codes, NEIGHBOURS + first)[0]
+        while index._measured_recall(asked[::2], exact[::2], first) < target and index.probes < index.engine.nlist:
             index.engine.nprobe = min(index.engine.nlist, 2 * index.probes)
         others = slice(1, None, 2) if len(asked) > 1 else slice(None)
-        index.recall = index._measured_recall(asked[others], exact[others], first, threads)
+        index.recall = index._measured_recall(asked[others], exact[others], first)
         return index
 
-    def search(self, queries: NDArray[np.uint8], k: int, *, threads: int = 1) -> DistancesAndPositions:
+    def search(self, queries: NDArray[np.uint8], k: int) -> DistancesAndPositions:
         """Return distances and positions of the ``k`` nearest found; position −1 where there are fewer."""
-        parts = list(row_blocks(len(queries), max(_MIN_QUERIES_PER_THREAD, -(-len(queries) // threads))))
-        found = in_parallel(lambda rows: self._search_alone(queries[rows], k), parts, threads)
-        distances = np.concatenate([near for near, _ in found])
-        positions = np.concatenate([places for _, places in found])
+        distances, positions = self.engine.search(queries, k)
         order = np.lexsort((positions, distances), axis=1)
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)
 
-    def _search_alone(self, queries: NDArray[np.uint8], k: int) -> DistancesAndPositions:
-        with faiss_threads(1):
-            found: DistancesAndPositions = self.engine.search(queries, k)
-        return found
-
-    def _measured_recall(self, queries: NDArray[np.uint8], exact: NDArray[np.int32], first: int, threads: int) -> float:
+    def _measured_recall(self, queries: NDArray[np.uint8], exact: NDArray[np.int32], first: int) -> float:
         """Return the share of answers, from ``first`` on, that are as near as the farthest of the exact ones."""
-        distances, positions = self.search(queries, exact.shape[1], threads=threads)
+        distances, positions = self.search(queries, exact.shape[1])
         hits = (positions >= 0) & (distances <= exact[:, -1:])
         return float(hits[:, first:].mean())
 
 
-def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator, threads: int) -> Any:
-    """Build the engine's lists with centres and assignments of our own: its own training waits for its threads."""
+def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator) -> Any:
+    """Train and fill the inverted lists of faiss."""
     faiss = faiss_package()
-    number = max(1, min(int(len(codes) ** 0.5), len(codes) // _TRAINING_ROWS_PER_LIST, _MAX_LISTS))
-    sample = codes[np.sort(rng.permutation(len(codes))[: _TRAINING_ROWS_PER_LIST * number])]
-    centres = faiss.IndexBinaryFlat(8 * codes.shape[1])
-    centres.add(central_codes(sample, number, rounds=_TRAINING_ROUNDS, rng=rng, threads=threads))
-    engine = faiss.IndexBinaryIVF(centres, 8 * codes.shape[1], number)
-    engine.is_trained = True
-    chosen = faiss.vector_to_array(centres.xb).reshape(number, -1)
-    with faiss_threads(1):
-        for rows in row_blocks(len(codes), _ADDED_ROWS):
-            part = codes[rows]
-            lists = np.ascontiguousarray(nearest_codes(part, chosen, 1, threads=threads)[1][:, 0])
-            engine.add_core(len(part), faiss.swig_ptr(part), None, faiss.swig_ptr(lists))
+    number = max(1, min(int(len(codes) ** 0.5), len(codes) // TRAINING_ROWS_PER_LIST, MAX_LISTS))
+    bits = 8 * codes.shape[1]
+    engine = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(bits), bits, number)
+    engine.cp.niter = TRAINING_ROUNDS
+    engine.train(codes[np.sort(rng.permutation(len(codes))[: TRAINING_ROWS_PER_LIST * number])])
+    engine.add(codes)
     return engine
 
 
@@ -163,7 +117,7 @@ def write_hash_codes(
     if removed is not None:
         arrays["removed"] = removed
     with atomic_write(target) as draft:
-        save_file(arrays, draft, metadata={"format": _FORMAT, "version": _VERSION, "n_bits": str(n_bits)})
+        save_file(arrays, draft, metadata={"format": FORMAT, "version": VERSION, "n_bits": str(n_bits)})
 
 
 def read_hash_codes(path: str | PathLike[str]) -> tuple[NDArray[np.uint8], int, BoolArray | None]:
@@ -180,11 +134,11 @@ def read_hash_codes(path: str | PathLike[str]) -> tuple[NDArray[np.uint8], int, 
             arrays = {name: file.get_tensor(name) for name in names}
     except SafetensorError as problem:
         raise ModelFileError(f"{source} is not a whole safetensors file ({problem}); save the codes again") from None
-    if header.get("format") != _FORMAT:
+    if header.get("format") != FORMAT:
         raise ModelFileError(f"{source} holds no codes of Diptych; CodeIndex.save writes such files")
-    if header.get("version") != _VERSION:
+    if header.get("version") != VERSION:
         raise ModelFileError(
-            f"{source} is of version {header.get('version')}, this Diptych reads version {_VERSION}; upgrade Diptych"
+            f"{source} is of version {header.get('version')}, this Diptych reads version {VERSION}; upgrade Diptych"
         )
     return _checked(source, header.get("n_bits", ""), arrays)
 
@@ -208,8 +162,7 @@ class CodeIndex:
     with the recall that ``recall`` states. Positions count from 0 in the order of ``add`` and stay as they are when
     codes are removed, until ``compact``.
 
-    ``capacity`` reserves room for that many codes, so that adding in portions never copies what is there. ``threads``
-    is the most threads a search uses, None for one per processor.
+    ``capacity`` reserves room for that many codes, so that adding in portions never copies what is there.
 
     >>> import numpy as np
     >>> from diptych.codes import CodeIndex, pack_signs
@@ -223,11 +176,10 @@ class CodeIndex:
     array([[1]])
     """
 
-    def __init__(self, n_bits: int, *, capacity: int = 0, threads: int | None = None) -> None:
+    def __init__(self, n_bits: int, *, capacity: int = 0) -> None:
         if n_bits < 1:
             raise InvalidInputError(f"n_bits must be at least 1, got {n_bits}")
         self.n_bits = n_bits
-        self.threads = thread_count(threads)
         self._rows = np.empty((capacity, -(-n_bits // 8)), dtype=np.uint8)
         self._size = 0
         # None as long as nothing is removed: most indexes never need the memory.
@@ -308,14 +260,14 @@ class CodeIndex:
         queries = as_codes(queries, name="queries", width=self._rows.shape[1])
         codes, allowed = self._rows[: self._size], self._searchable(allowed)
         if self._approximate is None or k < 1 or not len(queries):
-            return nearest_codes(queries, codes, k, allowed=allowed, threads=self.threads)
+            return nearest_codes(queries, codes, k, allowed=allowed)
         return self._search_lists(self._approximate, queries, k, allowed)
 
     def within(self, queries: AnyArray, radius: int, allowed: BoolArray | None = None) -> list[DistancesAndPositions]:
         """Return, for every query, distances and positions of all codes within ``radius`` bits; always exact."""
         queries = as_codes(queries, name="queries", width=self._rows.shape[1])
         codes = self._rows[: self._size]
-        return codes_within(queries, codes, radius, allowed=self._searchable(allowed), threads=self.threads)
+        return codes_within(queries, codes, radius, allowed=self._searchable(allowed))
 
     def speed_up(self, queries: AnyArray | None = None, *, recall: float = 0.98) -> float:
         """Build inverted lists for approximate, sub-linear search and return the recall measured.
@@ -326,7 +278,7 @@ class CodeIndex:
         if queries is not None:
             queries = as_codes(queries, name="queries", width=self._rows.shape[1])
         codes = self._rows[: self._size]
-        self._approximate = ApproximateCodes.build(codes, queries, target=recall, threads=self.threads)
+        self._approximate = ApproximateCodes.build(codes, queries, target=recall)
         return self._approximate.recall
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -334,10 +286,10 @@ class CodeIndex:
         write_hash_codes(path, self._rows[: self._size], self.n_bits, self._removed)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> CodeIndex:
+    def load(cls, path: str | PathLike[str]) -> CodeIndex:
         """Read what ``save`` wrote; any defect of the file is one clear error."""
         codes, n_bits, removed = read_hash_codes(path)
-        index = cls(n_bits, threads=threads)
+        index = cls(n_bits)
         index._rows, index._size, index._removed = codes, len(codes), removed
         return index
 
@@ -354,10 +306,10 @@ class CodeIndex:
         codes, listed = self._rows[: self._size], len(lists)
         candidates = listed if allowed is None else int(np.count_nonzero(allowed[:listed]))
         wanted = min(k, candidates)
-        if candidates < _MIN_SHARE * listed:
-            return nearest_codes(queries, codes, k, allowed=allowed, threads=self.threads)
+        if candidates < MIN_SHARE * listed:
+            return nearest_codes(queries, codes, k, allowed=allowed)
         asked = wanted if allowed is None else min(listed, wanted * listed // candidates + k)
-        distances, positions = lists.search(queries, asked, threads=self.threads)
+        distances, positions = lists.search(queries, asked)
         usable = positions >= 0 if allowed is None else (positions >= 0) & allowed[positions]
         order = np.argsort(~usable, axis=1, kind="stable")[:, :wanted]
         found = np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)
@@ -365,10 +317,13 @@ class CodeIndex:
         short = np.flatnonzero(np.count_nonzero(usable, axis=1) < wanted)
         if len(short):
             some = None if allowed is None else allowed[:listed]
-            exact = nearest_codes(queries[short], codes[:listed], wanted, allowed=some, threads=self.threads)
+            exact = nearest_codes(queries[short], codes[:listed], wanted, allowed=some)
             found[0][short], found[1][short] = exact
         if listed == self._size:
             return found
         rest = None if allowed is None else allowed[listed:]
-        near, places = nearest_codes(queries, codes[listed:], k, allowed=rest, threads=self.threads)
-        return merge_nearest([found, (near, places + listed)], k)
+        near, places = nearest_codes(queries, codes[listed:], k, allowed=rest)
+        distances = np.concatenate([found[0], near], axis=1)
+        positions = np.concatenate([found[1], places + listed], axis=1)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
-from diptych.codes.distances import CHUNK, as_codes, as_machine_words, count_small, distance_type, fill_distances
+from diptych.codes.distances import as_codes, hamming_distances
 from diptych.errors import InvalidInputError
 from diptych.metrics.measure import CurvePoints, RankedGroups
-from diptych.metrics.relevance import Judgement, Relevance
+from diptych.metrics.relevance import Relevance
 from diptych.metrics.score_ranking import check_points, count_ranked_items, grade_counts
 
 NothingFound = Literal["zero", "skip"]
-_BLOCK_ENTRIES = 1 << 20
+BLOCK_ENTRIES = 1 << 20
 
 
 class HammingRanking:
     """Ranks a gallery of packed ``uint8`` codes for queries, without sorting and without floating point.
 
-    Codes of b bits have b + 1 distances, so a ranking is two histograms: of all items and of the relevant ones. Both
-    sides are read through the widest integers that fit, and distances are counted a chunk of the gallery at a time.
+    Codes of b bits have b + 1 distances, so a ranking is two histograms: of all items and of the relevant ones.
     """
 
     def __init__(self, queries: AnyArray, gallery: AnyArray, relevance: Relevance) -> None:
         queries = as_codes(queries, name="queries")
         gallery = as_codes(gallery, name="gallery", width=queries.shape[1])
         self.bits = 8 * gallery.shape[1]
-        self._queries, self._gallery = as_machine_words(queries), as_machine_words(gallery)
-        self._relevance = relevance
-        self._distances = np.empty(len(gallery), dtype=distance_type(gallery.shape[1]))
-        self._scratch = np.empty(min(CHUNK, len(gallery)), dtype=self._gallery.dtype)
+        self._queries, self._gallery, self._relevance = queries, gallery, relevance
 
     def rank(self, rows: slice) -> RankedGroups:
         """Return the tie groups of consecutive queries."""
@@ -61,26 +56,14 @@ class HammingRanking:
         relevant = np.empty((len(queries), self.bits + 1, n_levels), dtype=np.int64)
         for row, query in enumerate(queries):
             judgement = self._relevance.judge(query)
-            self._fill_distances(self._queries[query])
-            everything[row] = self._count(judgement.candidates)
-            relevant[row] = self._count_relevant(judgement, n_levels)
+            distances = hamming_distances(self._queries[query : query + 1], self._gallery)[0]
+            candidates = distances if judgement.candidates is None else distances[judgement.candidates]
+            everything[row] = np.bincount(candidates, minlength=self.bits + 1)
+            keys = distances[judgement.items].astype(np.int64) * n_levels
+            if judgement.levels is not None:
+                keys += judgement.levels
+            relevant[row] = np.bincount(keys, minlength=(self.bits + 1) * n_levels).reshape(-1, n_levels)
         return everything, relevant
-
-    def _fill_distances(self, code: NDArray[Any]) -> None:
-        """Fill the distances of the whole gallery to one code."""
-        for rows in row_blocks(len(self._gallery), CHUNK):
-            part = self._gallery[rows]
-            fill_distances(code, part, self._distances[rows], self._scratch[: len(part)])
-
-    def _count(self, items: IntArray | None) -> IntArray:
-        distances = self._distances if items is None else self._distances[items]
-        return count_small(distances, self.bits + 1)
-
-    def _count_relevant(self, judgement: Judgement, n_levels: int) -> IntArray:
-        if judgement.levels is None:
-            return self._count(judgement.items)[:, None]
-        keys = self._distances[judgement.items].astype(np.int64) * n_levels + judgement.levels
-        return np.bincount(keys, minlength=(self.bits + 1) * n_levels).reshape(-1, n_levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +103,7 @@ class HammingLookup:
             raise InvalidInputError(f"codes of {gallery.shape[1]} bytes hold 1 to {ranking.bits} bits, not {n_bits}")
         retrieved = np.empty((len(queries), n_bits + 1), dtype=np.int64)
         found = np.empty_like(retrieved)
-        for rows in row_blocks(len(queries), max(1, _BLOCK_ENTRIES // (ranking.bits + 1))):
+        for rows in row_blocks(len(queries), max(1, BLOCK_ENTRIES // (ranking.bits + 1))):
             everything, relevant = ranking.histograms(rows)
             retrieved[rows] = np.cumsum(everything, axis=1)[:, : n_bits + 1]
             found[rows] = np.cumsum(relevant.sum(axis=2), axis=1)[:, : n_bits + 1]
