@@ -27,7 +27,7 @@ from diptych.collection import Collection, Record
 from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.collection.search.sought_words import folded_words
 from diptych.data.folders import data_folder
-from diptych.encoders.text.languages import describing_words
+from diptych.encoders.text.english_words import describing_words
 from diptych.retriever import Retriever
 
 MODES = ("similarity", "words", "both", "auto")

@@ -89,8 +89,7 @@ data bind what was learned from it. Where that matters, train a search model on 
         (
             "benchmark/published.csv",
             "data/photographs/photographs.tsv",
-            "encoders/text/glossary_cs.tsv",
-            "encoders/text/language_words.tsv",
+            "encoders/text/describing_words.txt",
             "retriever/absent_queries.txt",
         ),
         "data",

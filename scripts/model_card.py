@@ -112,10 +112,9 @@ the user. This card is written, numbers and all, by `python scripts/build_shippe
 A picture goes through one or several networks (1,280 features each) that were trained on ImageNet and then, here, on
 photographs and their captions; a text through MiniLM (384 features, English), trained further likewise, and the
 multilingual Universal Sentence Encoder (512 features, sixteen languages); a text that is hardly English goes without
-MiniLM, and a Czech one is brought into English words first (`glossary_cs.tsv`). Linear projections take both sides into
-one space of 256 dimensions, where cosines compare them. All three retrievers share one text tower. A bank of ordinary
-captions and photos corrects the scores (`QueryBankNormalized`): a picture that lies near every caption has to be nearer
-still to the one that is asked.
+MiniLM. Linear projections take both sides into one space of 256 dimensions, where cosines compare them. All three
+retrievers share one text tower. A bank of ordinary captions and photos corrects the scores (`QueryBankNormalized`): a
+picture that lies near every caption has to be nearer still to the one that is asked.
 
 | retriever | image networks, pixels a side | file | photos per second of processor time, relative | for |
 |---|---|---:|---:|---|
@@ -186,8 +185,6 @@ English caption of the same photo, among 1,000 photos, with R@10 {_by_language(l
 (`bench/language_queries.tsv`), written in English and translated, find the ten photos of Flickr8k's test part
 whose English captions lie nearest; the share found among the first ten answers, relative to English:
 {_shares(languages.queries)}.
-Czech is no language of the networks, and as good as its glossary, which was written for the frequent words of English
-training captions: Multi30k's test sentences had no part in it, the 25 short queries were looked at.
 `python scripts/language_recall.py` measures the languages alone.
 
 **Probabilities.** Calibrated on Flickr8k's development photos by logistic regression, with the stated assumption that

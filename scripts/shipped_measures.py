@@ -35,7 +35,7 @@ CAPTION_WORDS = {
     "sofa": ("sofa", "couch"),
     "tvmonitor": ("television", "monitor", "screen"),
 }
-_LANGUAGES = ("de", "fr", "cs")
+_LANGUAGES = ("de", "fr")
 
 
 @dataclass(frozen=True)

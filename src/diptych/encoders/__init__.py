@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from diptych.encoders.joint.joint_model import JointModel as JointModel
     from diptych.encoders.joint.joint_model import JointTextEncoder as JointTextEncoder
     from diptych.encoders.joint.joint_model import find_joint_model as find_joint_model
-    from diptych.encoders.text.languages import guess_language as guess_language
-    from diptych.encoders.text.languages import language_probabilities as language_probabilities
     from diptych.encoders.text.multilingual_sentences import MultilingualSentences as MultilingualSentences
     from diptych.encoders.text.sentence_encoder import SentenceEncoder as SentenceEncoder
     from diptych.encoders.text.tfidf import LdaTopics as LdaTopics

@@ -53,11 +53,6 @@ class Encoder(BaseEstimator, ABC):
         """
         return None
 
-    def understood_in(self, text: str) -> frozenset[str] | None:
-        """The languages that are understood in this text: all of them, unless an encoder knows some words only."""
-        del text
-        return self.understood_languages
-
     @property
     def identity(self) -> str:
         """The class and every parameter that shapes the features; equal identities give equal features.

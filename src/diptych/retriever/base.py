@@ -134,7 +134,7 @@ class RetrieverBase(BaseEstimator):
 
     def language_note(self, text: str) -> str | None:
         """Return a sentence where a text is surely in a language that the text encoder does not understand."""
-        understood = self._require("text_encoder_").text_encoder_.understood_in(text)
+        understood = self._require("text_encoder_").text_encoder_.understood_languages
         return None if understood is None else language_note(text, understood)
 
     def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from simplemma import is_known
 
-from diptych.encoders.text import languages
-from diptych.encoders.text.languages import is_english_word
+from diptych.encoders.text import english_words
+from diptych.encoders.text.english_words import is_english_word
 
 WORDS = (
     *("dog", "dogs", "corgi", "kaufland", "berlin", "anna", "usa", "iphone", "mcdonald", "x2", "2034", "a", "og", "zz"),
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     is_english_word.cache_clear()
-    languages._plain_words.cache_clear()
+    english_words._plain_words.cache_clear()
 
 
 def known() -> list[bool]:
@@ -46,13 +46,13 @@ def test_words_are_known_that_the_package_knows(cache: Path, monkeypatch: pytest
     def unpacked() -> set[str]:
         raise AssertionError("the file was not read")
 
-    monkeypatch.setattr(languages, "_unpacked", unpacked)
+    monkeypatch.setattr(english_words, "_unpacked", unpacked)
     assert known() == expected
 
 
 def test_a_file_that_was_damaged_is_made_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the package holds is the same every time, and unpacked once.
-    monkeypatch.setattr(languages, "_unpacked", functools.cache(languages._unpacked))
+    monkeypatch.setattr(english_words, "_unpacked", functools.cache(english_words._unpacked))
     expected = known()
     (file,) = cache.iterdir()
     whole = file.read_bytes()

@@ -7,7 +7,8 @@ import pickle
 import numpy as np
 
 from diptych.encoders import MultilingualSentences, SentenceEncoder, SideBySide, UniversalSentenceEncoder
-from diptych.encoders.text.multilingual_sentences import UNDERSTOOD, query_forms, reads_as_english
+from diptych.encoders.text.languages import reads_as_english
+from diptych.encoders.text.multilingual_sentences import UNDERSTOOD, query_forms
 
 TEXTS = ["a dog runs on the beach", "ein Hund läuft am Strand", "一只狗在海滩上跑", "two girls", "1, 2, 3"]
 
@@ -63,14 +64,6 @@ def test_a_thing_is_looked_for_by_its_name_however_it_is_typed() -> None:
         np.testing.assert_allclose(row, expected, atol=1e-5)
     plural = encoder.transform(["dogs", "there is a dog"]).mean(axis=0)
     np.testing.assert_allclose(encoder.transform_queries(["photos of dogs"])[0], plural, atol=1e-5)
-
-
-def test_what_stands_before_a_name_tells_its_language() -> None:
-    encoder = MultilingualSentences(english="minilm-captions")
-    assert not encoder.transform(["panda"])[:, :384].any()
-    names = SentenceEncoder(source="minilm-captions").transform(["panda", "there is a panda"])
-    found = encoder.transform_queries(["a panda"])[0]
-    np.testing.assert_allclose(found[:384], names.mean(axis=0), atol=1e-5)
 
 
 def test_what_says_more_than_a_name_is_read_as_it_is() -> None:

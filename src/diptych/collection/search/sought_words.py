@@ -13,7 +13,7 @@ from typing import Any
 from diptych.collection.storage.item import Item
 from diptych.data.picture_files import is_picture_suffix, split_moment
 from diptych.encoders.image.picture_parts import PictureText, PictureWord
-from diptych.encoders.text.languages import describing_words, is_english_word
+from diptych.encoders.text.english_words import describing_words, is_english_word
 
 _QUOTED = re.compile(r'["“„]([^"“”„]+)["”“]')
 _WORD = re.compile(r"[^\W_]+")

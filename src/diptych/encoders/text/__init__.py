@@ -8,7 +8,7 @@ __getattr__ = lazy_exports(
         "diptych.encoders": (
             "LdaTopics MeanWordVectors NearWord SentenceEncoder Tfidf TfidfTopics UniversalSentenceEncoder "
             "VisualQuery VisualSpan Visualness WordPipeline WordVectorCodebook WordVectors clean_query "
-            "guess_language imagenet_concepts label_vectors language_probabilities load_word_vectors nearest_words "
+            "imagenet_concepts label_vectors load_word_vectors nearest_words "
             "read_vocabulary skip_gram visual_share"
         )
     },

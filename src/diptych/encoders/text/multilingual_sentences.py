@@ -1,9 +1,9 @@
-"""Sentences by two networks: one that knows English best, and one that knows many languages; Czech by a glossary."""
+"""Sentences by two networks: one that knows English best, and one that knows many languages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -11,14 +11,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_texts
-from diptych.encoders.text.glossaries import english_of, glossary_languages
-from diptych.encoders.text.languages import language_probabilities
+from diptych.encoders.text.languages import reads_as_english
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
 from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD, UniversalSentenceEncoder
 from diptych.encoders.text.visualness import named_concept
 
-# Two words of another language are often a name or a loan; only what is hardly English goes without the English part.
-_LEAST_ENGLISH = 0.1
 # What people put before the name of a thing; "a dog" is "dog" to them, and was something else to the networks.
 _BEFORE_NAME = re.compile(r"(?:(?:an?|the) )?(?:(?:photo|picture|image)s? of (?:(?:an?|the) )?)?")
 
@@ -27,11 +24,9 @@ class MultilingualSentences(Encoder):
     """The features of `SentenceEncoder` and of `UniversalSentenceEncoder` side by side, each of unit length.
 
     The first reads English alone, and better; what it makes of other languages would spoil them. So its columns are
-    zero for a text that is hardly English, by `language_probabilities`: a model that is to serve other languages learns
-    from some texts with these columns left out. A text without any letters keeps them.
-
-    Neither knows Czech. A text that reads as Czech is brought into English words by a `Glossary`, where it has most of
-    them, and goes through both. A language without a glossary is encoded as it always was: the fingerprint stays.
+    zero for a text that is hardly English, by the letters and by the share of words that an English dictionary has: a
+    model that is to serve other languages learns from some texts with these columns left out. A text without any
+    letters keeps them.
 
     A query that only names a thing, "dog", "a dog" or "photos of dogs", is read by `query_forms`: its features are the
     mean of theirs. With ``"minilm-captions"``, that is; nobody has tried the forms with the other.
@@ -55,6 +50,7 @@ class MultilingualSentences(Encoder):
 
     learns: ClassVar[bool] = False
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+    revision: ClassVar[int] = 2
 
     def __init__(self, *, english: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:
         self.english = english
@@ -63,12 +59,8 @@ class MultilingualSentences(Encoder):
 
     @property
     def understood_languages(self) -> frozenset[str]:
-        """The languages that the multilingual network was trained on, and those that have a glossary."""
-        return UNDERSTOOD | glossary_languages()
-
-    def understood_in(self, text: str) -> frozenset[str]:
-        """The same, without the languages of glossaries where these do not have most words of this text."""
-        return self.understood_languages if english_of(text) is not None else UNDERSTOOD
+        """The languages that the multilingual network was trained on."""
+        return UNDERSTOOD
 
     @property
     def weights_digest(self) -> str:
@@ -89,7 +81,7 @@ class MultilingualSentences(Encoder):
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per text."""
         check_texts(items)
-        return self._features([_routed(text) for text in items])
+        return self._features([(text, reads_as_english(text)) for text in items])
 
     def transform_queries(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per query: the mean over what it is read as."""
@@ -97,7 +89,7 @@ class MultilingualSentences(Encoder):
             return self.transform(items)
         check_texts(items)
         # What stands before a name may tell the language that the name alone does not.
-        routed = [_routed(text) for text in items]
+        routed = [(text, reads_as_english(text)) for text in items]
         forms = [[(form, keeps) for form in (query_forms(text) if keeps else (text,))] for text, keeps in routed]
         starts = np.cumsum([0, *map(len, forms)])
         features = self._features([form for alike in forms for form in alike])
@@ -126,24 +118,6 @@ class MultilingualSentences(Encoder):
             )
             self._made = (made_of, parts)
         return self._made[1]
-
-
-def reads_as_english(text: str, probabilities: Mapping[str, float] | None = None) -> bool:
-    """Say whether a text may be English; ``probabilities`` are those of its languages, where they are known already.
-
-    >>> from diptych.encoders.text.multilingual_sentences import reads_as_english
-    >>> [reads_as_english(text) for text in ("a red car", "ein rotes Auto", "42")]
-    [True, False, True]
-    """
-    found = language_probabilities(text) if probabilities is None else probabilities
-    return not found or found.get("en", 0.0) >= _LEAST_ENGLISH
-
-
-def _routed(text: str) -> tuple[str, bool]:
-    """Return what the networks read for a text, and whether the English one is among them."""
-    probabilities = language_probabilities(text)
-    translated = english_of(text, probabilities)
-    return (text, reads_as_english(text, probabilities)) if translated is None else (translated, True)
 
 
 def query_forms(text: str) -> tuple[str, ...]:
