@@ -34,28 +34,27 @@ def named_colours(texts: Any) -> np.ndarray:
     return np.array(named) + 1.0
 
 
-class ListModel:
-    """A model as those of version 1: methods that take lists."""
-
-    def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
-        assert isinstance(texts, list)
-        return named_colours(texts)
-
-    def get_image_embeddings(self, images: list[Image.Image], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
-        return mean_colours(images)
-
-
-class BatchModel:
-    """A model as those of version 2: loaders of batches, and tensors in return."""
+class ArrayModel:
+    """A model that embeds loaders of batches as arrays."""
 
     def encode(self, inputs: Any, *, task_metadata: Any, hf_split: str, hf_subset: str, **kwargs: Any) -> Any:
-        torch = pytest.importorskip("torch")
         kind = "text" if "text" in inputs.dataset.features else "image"
-        encoder = {"text": named_colours, "image": mean_colours}[kind]
-        return torch.cat([torch.from_numpy(encoder(batch[kind])) for batch in inputs]).requires_grad_()
+        encode = {"text": self.encode_texts, "image": mean_colours}[kind]
+        return np.concatenate([encode(batch[kind]) for batch in inputs])
+
+    def encode_texts(self, texts: list[str]) -> np.ndarray:
+        return named_colours(texts)
 
 
-@pytest.mark.parametrize("model", [ListModel(), BatchModel()])
+class TensorModel(ArrayModel):
+    """The same with tensors in return."""
+
+    def encode(self, inputs: Any, **given: Any) -> Any:
+        torch = pytest.importorskip("torch")
+        return torch.from_numpy(super().encode(inputs, **given)).requires_grad_()
+
+
+@pytest.mark.parametrize("model", [ArrayModel(), TensorModel()])
 def test_a_model_of_theirs_is_a_retriever(model: Any, tmp_path: Path) -> None:
     retriever = retriever_of_mteb(model)
     assert retriever.similarity(PICTURES, TEXTS).argmax(axis=1).tolist() == [0, 1, 2]
@@ -72,11 +71,11 @@ def test_a_model_of_theirs_is_a_retriever(model: Any, tmp_path: Path) -> None:
 
 
 def test_models_of_theirs_are_told_apart_by_what_they_make() -> None:
-    class Lengths(ListModel):
+    class Lengths(ArrayModel):
         def __init__(self, factor: float) -> None:
             self.factor = factor
 
-        def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+        def encode_texts(self, texts: list[str]) -> np.ndarray:
             return np.array([[len(text), self.factor, 0.0] for text in texts])
 
     first, same, other = (retriever_of_mteb(Lengths(factor)).fingerprint for factor in (1.0, 1.0, 2.0))
@@ -84,11 +83,11 @@ def test_models_of_theirs_are_told_apart_by_what_they_make() -> None:
 
 
 def test_what_is_no_model_of_theirs_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="neither get_text_embeddings nor encode"):
+    with pytest.raises(InvalidInputError, match="no method encode"):
         retriever_of_mteb(object())
 
-    class Wrong(ListModel):
-        def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+    class Wrong(ArrayModel):
+        def encode_texts(self, texts: list[str]) -> np.ndarray:
             return np.zeros(3)
 
     with pytest.raises(InvalidInputError, match="one row each"):
@@ -96,13 +95,12 @@ def test_what_is_no_model_of_theirs_is_named() -> None:
 
 
 def test_a_retriever_of_ours_answers_to_their_methods() -> None:
-    retriever = retriever_of_mteb(ListModel())
+    retriever = retriever_of_mteb(ArrayModel())
     model = MTEBModel(retriever)
     batches = [{"image": PICTURES[:2]}, {"image": PICTURES[2:]}]
     images = model.encode(batches, task_metadata=None, hf_split="test", hf_subset="default", prompt_type="query")
     np.testing.assert_array_equal(images, retriever.encode_images(PICTURES))
-    np.testing.assert_array_equal(model.get_image_embeddings(PICTURES, batch_size=1), images)
-    texts = model.get_text_embeddings(batches_of(TEXTS))
+    texts = model.encode(batches_of(TEXTS))
     scores = model.similarity(images, texts)
     np.testing.assert_allclose(np.asarray(scores), retriever.similarity(PICTURES, TEXTS), atol=1e-6)
     np.testing.assert_allclose(np.asarray(model.similarity_pairwise(images, texts)), np.diagonal(scores), atol=1e-6)
@@ -132,7 +130,7 @@ class PromptType(Enum):
 def test_without_the_library_what_describes_a_model_to_it_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mteb.models.model_meta", None)
     with pytest.raises(MissingPackageError, match="pip install mteb"):
-        _ = MTEBModel(retriever_of_mteb(ListModel())).mteb_model_meta
+        _ = MTEBModel(retriever_of_mteb(ArrayModel())).mteb_model_meta
 
 
 def test_tasks_of_the_library_run_with_our_retrievers() -> None:
@@ -159,7 +157,7 @@ def test_tasks_of_the_library_run_with_our_retrievers() -> None:
             sides = {"queries": datasets.Dataset.from_list(texts), "corpus": datasets.Dataset.from_list(pictures)}
             self.dataset, self.data_loaded = {"default": {"test": {**sides, **asked}}}, True
 
-    model = MTEBModel(retriever_of_mteb(ListModel(), name="colours"))
+    model = MTEBModel(retriever_of_mteb(ArrayModel(), name="colours"))
     found = mteb.evaluate(model, [Colours()], cache=None)
     assert found.model_name == "diptych/colours"
     assert found.task_results[0].scores["test"][0]["recall_at_1"] == 1
@@ -171,12 +169,12 @@ def batches_of(texts: list[str]) -> list[dict[str, list[str]]]:
 
 def test_tensors_of_pixels_are_pictures() -> None:
     torch = pytest.importorskip("torch")
-    model = MTEBModel(retriever_of_mteb(ListModel()))
+    model = MTEBModel(retriever_of_mteb(ArrayModel()))
     pixels = np.stack([read_picture(picture) for picture in PICTURES])
     tensors = torch.from_numpy(pixels).permute(0, 3, 1, 2)
-    expected = model.get_image_embeddings(PICTURES)
-    np.testing.assert_allclose(model.get_image_embeddings(list(tensors)), expected, atol=1e-5)
-    np.testing.assert_allclose(model.get_image_embeddings(list(tensors.float() / 255)), expected, atol=1e-5)
+    expected = model.encode([{"image": PICTURES}])
+    np.testing.assert_allclose(model.encode([{"image": tensors}]), expected, atol=1e-5)
+    np.testing.assert_allclose(model.encode([{"image": tensors.float() / 255}]), expected, atol=1e-5)
     assert isinstance(model.similarity(torch.from_numpy(expected), torch.from_numpy(expected)), torch.Tensor)
 
 
@@ -185,4 +183,4 @@ def test_points_without_common_sums_are_refused() -> None:
     pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
     retriever = Retriever(model=CVH(n_bits=8), cache=False, **encoders).fit(pairs, baseline=None)
     with pytest.raises(InvalidInputError, match="compares by cosine"):
-        MTEBModel(retriever).get_fused_embeddings(TEXTS[:1], PICTURES[:1])
+        MTEBModel(retriever).encode([{"text": TEXTS[:1], "image": PICTURES[:1]}])

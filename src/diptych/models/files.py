@@ -113,9 +113,7 @@ def model_digest(model: BaseEstimator, *, parameters: Collection[str] | None = N
     module of a class is not part of it, so that a class can be moved.
     """
     arrays: dict[str, AnyArray] = {}
-    content = _digested_model(_pack_model(model, "", arrays))
-    if parameters is not None:
-        content["parameters"] = {name: value for name, value in content["parameters"].items() if name in parameters}
+    content = _digested_model(_pack_model(model, "", arrays, parameters))
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name, values in sorted(arrays.items()):
         digest.update(f"\0{name}{values.dtype.str}{values.shape}".encode())
@@ -264,12 +262,14 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    parameters = sorted(model.get_params(deep=False).items())
+def _pack_model(
+    model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray], parameters: Collection[str] | None = None
+) -> dict[str, Any]:
+    given = {n: v for n, v in sorted(model.get_params(deep=False).items()) if parameters is None or n in parameters}
     return {
         "class": type(model).__name__,
         "module": type(model).__module__,
-        "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters},
+        "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in given.items()},
         "learned": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in fitted_state(model).items()},
     }
 

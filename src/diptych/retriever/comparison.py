@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from diptych.errors import counted
 from diptych.estimators import BaseEstimator
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Comparison(BaseEstimator):
     """What a new model and the one it had to beat do with held-out pictures, and whether that opens the gate.
 
@@ -50,58 +53,30 @@ class Comparison(BaseEstimator):
     MAP 0.410 on 100 held-out pictures, default 0.400: better by 0.010 (p = 0.694), chance 0.020
     """
 
-    def __init__(
-        self,
-        *,
-        n_held_out: int,
-        new: float,
-        chance: float,
-        baseline: str | None = None,
-        old: float | None = None,
-        p_value: float | None = None,
-        low: float | None = None,
-        high: float | None = None,
-        alpha: float = 0.001,
-        fewest: int = 50,
-        rest_old: float | None = None,
-        rest_new: float | None = None,
-        rest_low: float | None = None,
-        n_rest: int = 0,
-        refused_old: float | None = None,
-        refused_new: float | None = None,
-        n_absent: int = 0,
-        answered_old: float | None = None,
-        answered_new: float | None = None,
-        cutoff_old: float | None = None,
-        cutoff_new: float | None = None,
-        margin: float = 0.05,
-        replaced: bool = True,
-        forced: bool = False,
-    ) -> None:
-        self.n_held_out = n_held_out
-        self.new = new
-        self.chance = chance
-        self.baseline = baseline
-        self.old = old
-        self.p_value = p_value
-        self.low = low
-        self.high = high
-        self.alpha = alpha
-        self.fewest = fewest
-        self.rest_old = rest_old
-        self.rest_new = rest_new
-        self.rest_low = rest_low
-        self.n_rest = n_rest
-        self.refused_old = refused_old
-        self.refused_new = refused_new
-        self.n_absent = n_absent
-        self.answered_old = answered_old
-        self.answered_new = answered_new
-        self.cutoff_old = cutoff_old
-        self.cutoff_new = cutoff_new
-        self.margin = margin
-        self.replaced = replaced
-        self.forced = forced
+    n_held_out: int
+    new: float
+    chance: float
+    baseline: str | None = None
+    old: float | None = None
+    p_value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    alpha: float = 0.001
+    fewest: int = 50
+    rest_old: float | None = None
+    rest_new: float | None = None
+    rest_low: float | None = None
+    n_rest: int = 0
+    refused_old: float | None = None
+    refused_new: float | None = None
+    n_absent: int = 0
+    answered_old: float | None = None
+    answered_new: float | None = None
+    cutoff_old: float | None = None
+    cutoff_new: float | None = None
+    margin: float = 0.05
+    replaced: bool = True
+    forced: bool = False
 
     @property
     def is_better(self) -> bool:

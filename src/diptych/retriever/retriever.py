@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -29,6 +30,7 @@ Epochs = Callable[[Any], None]
 _FEWEST_PICTURES = 10
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Retriever(RetrieverBase):
     """An image encoder, a text encoder and a model in one: search pictures with words and words with pictures.
 
@@ -69,20 +71,11 @@ class Retriever(RetrieverBase):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        image_encoder: Encoder | None = None,
-        text_encoder: Encoder | None = None,
-        model: CrossModalModel | None = None,
-        name: str = "custom",
-        cache: bool | str | PathLike[str] = True,
-    ) -> None:
-        self.image_encoder = image_encoder
-        self.text_encoder = text_encoder
-        self.model = model
-        self.name = name
-        self.cache = cache
+    image_encoder: Encoder | None = None
+    text_encoder: Encoder | None = None
+    model: CrossModalModel | None = None
+    name: str = "custom"
+    cache: bool | str | PathLike[str] = True
 
     def fit(
         self,
