@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from bench.campaign import campaign
+from diptych.collection.trusted_root import trust_root
 from tests.doubles.damaged_collection import answers, damage_trial, make_collection
 
 # Nothing is kept in these: locks, and what a look at the status remembers.
@@ -60,6 +61,7 @@ def run_trials(trials: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
             folder = Path(base) / "damaged"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(whole, folder)
+            trust_root(folder / ".diptych", folder)
             path = dice.choice(kinds[dice.choice(sorted(kinds))])
             done = f"trial {number}, {path}, {damage(folder / '.diptych' / path, dice)}"
             for problem in damage_trial(folder / ".diptych", expected, counts):

@@ -58,7 +58,7 @@ def make_templates(folder: Path, n_scenes: int, *, with_clicks: bool) -> None:
         if with_clicks:
             write_clicks(collection)
     shutil.copytree(folder / "weak", folder / "trained")
-    with Collection.open(folder / "trained" / "collection") as collection:
+    with Collection.open(folder / "trained" / "collection", root=folder / "trained") as collection:
         learn_from_captions(collection, lambda _: None)
 
 
@@ -113,7 +113,7 @@ def run_trial(kind: str, template: Path, dice: random.Random) -> tuple[bool, lis
     with tempfile.TemporaryDirectory(prefix="diptych-learning-") as scratch:
         folder = Path(scratch) / "trial"
         shutil.copytree(template, folder)
-        with Collection.open(folder / "collection") as collection:
+        with Collection.open(folder / "collection", root=folder) as collection:
             items = {item.id: item for item in collection}
             before = collection.retriever.fingerprint
         process = Popen([*PROGRAM, "--child", kind, str(folder)], stdout=PIPE, text=True)

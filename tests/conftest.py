@@ -160,6 +160,7 @@ def surroundings(cache_of_worker: Path) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
+        patch.setenv("XDG_STATE_HOME", str(cache_of_worker.with_name("state")))
         patch.delenv("COLUMNS", raising=False)
         yield
 

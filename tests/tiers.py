@@ -64,6 +64,7 @@ FULL_FILES = frozenset(
         "cli/test_index_command.py",
         "cli/test_interactive_search.py",
         "cli/test_learn.py",
+        "cli/test_named_root.py",
         "cli/test_queries.py",
         "cli/test_read_text_command.py",
         "cli/test_regions_command.py",

@@ -91,6 +91,10 @@ class NoRoomError(CollectionError):
         self.missing = missing
 
 
+class UntrustedRootError(CollectionError):
+    """A collection was made elsewhere, and this user has not named the folder of its pictures."""
+
+
 class UnknownItemError(CollectionError):
     """A collection has no item of that id or path."""
 

@@ -113,7 +113,8 @@ def serve() -> Iterator[Callable[..., Site]]:
 
     def start(pictures: Path, **overrides: Any) -> Site:
         limits = Limits(requests_per_second=0.0)
-        chosen = {"collections": {"scenes": pictures / ".diptych"}, "token": TOKEN, "limits": limits, **overrides}
+        served = {"collections": {"scenes": pictures / ".diptych"}, "roots": {"scenes": pictures}}
+        chosen = {**served, "token": TOKEN, "limits": limits, **overrides}
         site = _started(Settings(**chosen), pictures)
         started.append(site)
         return site

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from typer.testing import Result
 
+from diptych.collection.trusted_root import trust_root
+
 Run = Callable[..., Result]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -36,4 +38,5 @@ class World:
 
     def copied(self, target: Path) -> World:
         shutil.copytree(self.pictures, target)
+        trust_root(target / ".diptych", target)
         return World(target, self.captions, self.retriever)

@@ -276,7 +276,8 @@ def test_a_backup_that_cannot_be_is_one_clear_error(run: Run, world: World, word
 def test_restoring_without_the_pictures_says_so(run: Run, world: World, tmp_path: Path) -> None:
     run("backup", tmp_path / "backup")
     shutil.move(world.pictures, tmp_path / "moved")
-    assert "name their folder with --root" in run("restore", tmp_path / "backup", tmp_path / "lost").stderr
+    told = run("restore", tmp_path / "backup", tmp_path / "lost").stderr
+    assert "name their folder once: diptych index FOLDER --collection" in told
     found = run("restore", tmp_path / "backup", tmp_path / "found", "--root", tmp_path / "moved")
     assert "--root" not in found.stderr
     assert f"with pictures from {tmp_path / 'moved'}" in found.stdout

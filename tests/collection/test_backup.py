@@ -174,8 +174,8 @@ def test_paths_stay_right_wherever_it_is_restored(collection: Collection, photos
     collection.add(photos)
     target = backup_collection(collection.folder, tmp_path / "backup").target
     # Beside other things, inside the pictures, and with pictures that have moved.
-    elsewhere = restore_collection(target, tmp_path / "far" / "away")
-    inside = restore_collection(target, photos / "deep" / ".again")
+    elsewhere = restore_collection(target, tmp_path / "far" / "away", root=photos)
+    inside = restore_collection(target, photos / "deep" / ".again", root=photos)
     moved = shutil.copytree(photos, tmp_path / "moved", ignore=shutil.ignore_patterns(".*", "deep"))
     new_root = restore_collection(target, moved / ".diptych", root=moved)
     assert [elsewhere.root, inside.root, new_root.root] == [photos, photos, moved]
@@ -186,7 +186,7 @@ def test_paths_stay_right_wherever_it_is_restored(collection: Collection, photos
     # What lies within its pictures moves with them.
     shutil.move(moved, tmp_path / "moved again")
     with open_toy(tmp_path / "moved again" / ".diptych") as restored:
-        assert restored.root == tmp_path / "moved again"
+        assert (restored.root, restored.is_root_trusted) == (tmp_path / "moved again", False)
 
 
 def test_the_click_log_and_the_notes_come_along(collection: Collection, photos: Path, tmp_path: Path) -> None:

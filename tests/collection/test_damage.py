@@ -14,6 +14,7 @@ import pytest
 from diptych.collection import Collection, CollectionError, Record, backup_collection
 from diptych.collection.storage import ledger
 from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.collection.trusted_root import trust_root
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever
 from tests.doubles.damaged_collection import answers, damage_trial, make_collection
@@ -55,6 +56,7 @@ def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
         next((whole / "index").rglob("vectors.npy")),
     ]
     shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
+    trust_root(tmp_path / "damaged" / ".diptych", tmp_path / "damaged")
     for path in damaged:
         flip(tmp_path / "damaged" / path.relative_to(tmp_path / "whole"), path.stat().st_size // 2)
     with Collection.open(tmp_path / "damaged" / ".diptych", load_retriever=ToyRetriever.load) as collection:

@@ -198,7 +198,8 @@ def test_many_small_commits_are_joined(collection: Collection) -> None:
 def test_a_collection_moves_with_its_pictures(filled: Collection, photos: Path, tmp_path: Path) -> None:
     filled.close()
     photos.rename(tmp_path / "moved")
-    moved = Collection.open(tmp_path / "moved" / ".diptych", load_retriever=ToyRetriever.load)
+    place = tmp_path / "moved"
+    moved = Collection.open(place / ".diptych", load_retriever=ToyRetriever.load, root=place)
     assert moved.refresh().unchanged == 4
     path = moved.search("x", k=1)[0].path
     assert path is not None

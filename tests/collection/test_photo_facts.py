@@ -18,6 +18,7 @@ from PIL.TiffImagePlugin import IFDRational
 
 from diptych.collection import Collection, Filter, Record
 from diptych.collection.browse.facets import Box, count_cells
+from diptych.collection.trusted_root import trust_root
 from diptych.errors import InvalidInputError, UnknownNameError
 from tests.doubles import ToyRetriever
 
@@ -226,6 +227,7 @@ def copy(tmp_path: Path, collection: Collection) -> Path:
     """The folder of the photographs with their collection, to be changed."""
     folder = tmp_path / "copy"
     shutil.copytree(collection.root, folder, copy_function=shutil.copy2)
+    trust_root(folder / ".diptych", folder)
     return folder
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.trusted_root import trust_root
 from diptych.encoders.encoder import EncodedBatch
 from tests.doubles import ToyRetriever, wrong_points
 
@@ -55,6 +56,7 @@ def filled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(filled_folder: Path, photos: Path) -> Iterator[Collection]:
     """A copy of it that a test may change."""
     shutil.copytree(filled_folder, photos, dirs_exist_ok=True)
+    trust_root(photos / ".diptych", photos)
     with Collection.open(photos / ".diptych", load_retriever=ToyRetriever.load) as opened:
         yield opened
 

@@ -25,6 +25,7 @@ from httpx import create_ssl_context
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
+from diptych.collection.trusted_root import trust_root
 from diptych.data import load_dataset
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
@@ -168,7 +169,9 @@ def scene_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def own_scene_collection(scene_collection: Path, tmp_path: Path) -> Path:
     """A copy that a test may change."""
-    return Path(shutil.copytree(scene_collection, tmp_path / "scenes", symlinks=True))
+    folder = Path(shutil.copytree(scene_collection, tmp_path / "scenes", symlinks=True))
+    trust_root(folder / ".diptych", folder)
+    return folder
 
 
 @pytest.fixture
@@ -213,7 +216,8 @@ def _service(usual: dict[str, Path], overrides: dict[str, Any]) -> RunningServic
     folders = overrides.pop("collections", None) or usual
     limits = Limits(**{"requests_per_second": 0.0, **overrides.pop("limits", {})})
     collections = {name: _collection_in(folder) for name, folder in folders.items()}
-    settings = Settings(**{"collections": collections, "token": TOKEN, "limits": limits, **overrides})
+    roots = {name: Path(folder) for name, folder in folders.items() if collections[name] != Path(folder)}
+    settings = Settings(**{"collections": collections, "roots": roots, "token": TOKEN, "limits": limits, **overrides})
     return _started(settings, {name: Path(folder) for name, folder in folders.items()})
 
 
@@ -222,7 +226,9 @@ def scene_service(scene_collection: Path, tmp_path_factory: pytest.TempPathFacto
     """One server for all tests of a module that leave its copy of the scenes as they found it."""
     folder = Path(shutil.copytree(scene_collection, tmp_path_factory.mktemp("served") / "scenes", symlinks=True))
     limits = Limits(requests_per_second=0.0)
-    service = _started(Settings({"scenes": folder / ".diptych"}, token=TOKEN, limits=limits), {"scenes": folder})
+    service = _started(
+        Settings({"scenes": folder / ".diptych"}, {"scenes": folder}, token=TOKEN, limits=limits), {"scenes": folder}
+    )
     yield service
     service.stop()
 

@@ -88,7 +88,13 @@ def test_indexing_searching_and_serving_stay_on_this_machine(home: Path) -> None
         shutil.copy(path, photos)
     calls = traced(home, INDEX_SEARCH_SERVE, photos)
     assert strangers(calls) == []
-    own = (photos, home / ".cache" / "diptych", home / "temporary", *HARMLESS_PLACES)
+    own = (
+        photos,
+        home / ".cache" / "diptych",
+        home / ".local" / "state" / "diptych",
+        home / "temporary",
+        *HARMLESS_PLACES,
+    )
     above = {parent for place in own for parent in place.parents}
     assert {path for path in written(calls, home) if not any(path.is_relative_to(place) for place in own)} <= above
 

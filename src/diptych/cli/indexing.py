@@ -22,6 +22,7 @@ from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
 from diptych.collection.changes.add_report import AddProgress
 from diptych.collection.changes.file_facts import FactsChoice
+from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (
     CaptionedPicture,
@@ -143,6 +144,14 @@ class IndexRequest:
     waits: bool = False  # for another process that writes to the collection
     scheduler: str | None = None
     precision: str = "auto"
+    root: Path | None = None
+
+    def named_root(self, collection: Path) -> Path | None:
+        """Return the folder of pictures that the command names for a collection: ``root``, or the recorded one."""
+        folder = Path(os.path.abspath(self.folder))
+        if self.root is None and Layout.read(collection).root_folder == folder:
+            return folder
+        return self.root
 
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
@@ -200,9 +209,11 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, re
         with stages.run("retriever", "preparing the search model"):
             retriever = _retriever(request, records)
         check_folder(place.folder)
-        return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
+        pictures = request.folder.absolute() if request.root is None else request.root
+        return Collection.create(place.folder, retriever, root=pictures, scheduler=request.scheduler)
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
-    collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
+    root = request.named_root(place.folder)
+    collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler, root=root)
     if request.retriever is None and request.precision != "auto":
         from diptych.retriever.precision import check_precision
 
@@ -274,7 +285,8 @@ def watch_folder(
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Collection.open(outcome.folder, write_wait=_WRITE_WAIT_SECONDS) as collection:
+        root = request.named_root(outcome.folder)
+        with Collection.open(outcome.folder, write_wait=_WRITE_WAIT_SECONDS, root=root) as collection:
             watcher = FolderWatcher(
                 collection,
                 request.folder,

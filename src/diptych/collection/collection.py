@@ -20,6 +20,7 @@ from diptych.collection.storage.item import Item, Record, iso_time
 from diptych.collection.storage.layout import Layout, stored_root
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
+from diptych.collection.trusted_root import check_root, refused_root
 from diptych.data.folders import reject_storage_address
 from diptych.errors import InvalidInputError
 
@@ -68,15 +69,19 @@ class Collection(CollectionReader):
         scheduler: str | None = None,
         as_of: AsOf | None = None,
         durability: Durability | None = None,
+        root: str | os.PathLike[str] | None = None,
     ) -> None:
         reject_storage_address(folder)
+        named = None if root is None else Path(os.path.abspath(root))
         place, load = Path(folder), load_retriever or saved_retrievers.load_retriever
         self._as_of: Version | None = None
         if as_of is None:
-            super().__init__(LiveState(place, load, write_wait, durability))
+            super().__init__(LiveState(place, load, write_wait, durability, named))
+            if named is not None:
+                self._state.keep_root()
         else:
             moment, self._as_of = ChangeJournal(place).moment(as_of)
-            super().__init__(PastState(place, load, moment, _retriever_at(place, moment)))
+            super().__init__(PastState(place, load, moment, _retriever_at(place, moment), named))
         self._scheduler = scheduler
 
     @cached_property
@@ -105,16 +110,19 @@ class Collection(CollectionReader):
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
-        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move.
+        Paths are stored relative to ``root``, by default the folder around the collection, and only files below it are
+        handed out. The whole file system, hidden folders of the home and the collection itself are refused.
         """
         reject_storage_address(folder)
         checked_durability(durability)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
         place = Path(folder)
-        saved_retrievers.make_collection(
-            chosen, place, stored_root(place.parent if root is None else Path(root), place)
-        )
+        named = Path(os.path.abspath(place.parent if root is None else root))
+        if root is not None:
+            check_root(place, root)
+        saved_retrievers.make_collection(chosen, place, stored_root(named, place))
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
+        options["root"] = None if refused_root(place, named) else named
         collection = cls(folder, durability=durability, **options)
         collection._state.use(collection._state.layout, chosen)
         return collection
@@ -129,8 +137,12 @@ class Collection(CollectionReader):
         scheduler: str | None = None,
         as_of: AsOf | None = None,
         durability: Durability | None = None,
+        root: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open a collection, as it is or as it was.
+
+        A collection that was copied, moved or restored, or was made by another user, is searched without its files
+        until ``root`` names the folder of its pictures, once.
 
         ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`. A change that finds another
         writer at work waits for it up to ``write_wait`` seconds before it raises. ``scheduler`` is the address of a
@@ -145,7 +157,7 @@ class Collection(CollectionReader):
         ``DIPTYCH_DURABILITY`` says which, and where that says nothing it is ``"power"``.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        return cls(folder, as_of=as_of, durability=durability, **options)
+        return cls(folder, as_of=as_of, durability=durability, root=root, **options)
 
     @classmethod
     def open_or_create(
@@ -159,10 +171,10 @@ class Collection(CollectionReader):
         scheduler: str | None = None,
         durability: Durability | None = None,
     ) -> Self:
-        """Open a collection, or make it; an existing one keeps its own retriever."""
+        """Open a collection, or make it; an existing one keeps its own retriever, and ``root`` names its pictures."""
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         if (Path(folder) / "collection.json").exists():
-            return cls.open(folder, durability=durability, **options)
+            return cls.open(folder, durability=durability, root=root, **options)
         return cls.create(folder, retriever, root=root, durability=durability, **options)
 
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
@@ -191,6 +203,7 @@ class Collection(CollectionReader):
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
+        self._state.root.check_trusted()
         base = self.root if folder is None else self._state.root.given(folder)
         if not base.is_dir():
             raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
@@ -236,7 +249,8 @@ class Collection(CollectionReader):
 
     def at(self, as_of: AsOf) -> Self:
         """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
-        return type(self)(self.folder, load_retriever=self._state.loaded, as_of=as_of)
+        root = self.root if self.is_root_trusted else None
+        return type(self)(self.folder, load_retriever=self._state.loaded, as_of=as_of, root=root)
 
     @property
     def as_of(self) -> Version | None:

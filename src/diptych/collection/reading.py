@@ -26,7 +26,9 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import features_table, points_table
+from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
 from diptych.data.photo_facts.places import Box
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
@@ -87,6 +89,15 @@ class CollectionReader:
         return self._state.root.folder
 
     @property
+    def is_root_trusted(self) -> bool:
+        """True if files of the root may be opened: this user made the collection here, or named the root for it."""
+        return self._state.root.is_trusted
+
+    def check_root(self) -> None:
+        """Raise where the root is not trusted; the message says how to name it."""
+        self._state.root.check_trusted()
+
+    @property
     def albums(self) -> Albums:
         """The albums: items under titles, each in an order of its own."""
         return Albums(self._state)
@@ -106,8 +117,22 @@ class CollectionReader:
         return None if item.path is None else self._state.root.picture(item.path)
 
     def picture_of(self, item: Item) -> Path | None:
-        """Return what encoders read for an item: its file, or the path that stands for a moment of a video."""
-        return None if item.path is None else self._state.root.file(item.path)
+        """Return what encoders read for an item: its file, or the path that stands for a moment of a video.
+
+        None for an item without a picture, and where the root is not trusted.
+        """
+        return None if item.path is None or not self.is_root_trusted else self._state.root.file(item.path)
+
+    def open_original(self, item: Item) -> BinaryIO:
+        """Open the file of an item for others than its owner, or raise :class:`OriginalError` with the reason.
+
+        It must lie inside the root after all links are followed and be the picture or video that was indexed.
+        """
+        self.check_root()
+        path = self.picture_of(item)
+        if path is None:
+            raise OriginalError("no-picture", "is a text and has no picture; read its captions")
+        return open_original(path, item.content_hash, self.root, self.folder)
 
     def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
         """Return a small JPEG of an item's picture, or None."""
@@ -330,11 +355,19 @@ class CollectionReader:
         return PictureExport(items, self._open_picture, self.thumbnails, **how).write(Path(target), force=force)
 
     def _open_picture(self, item: Item) -> BinaryIO | None:
-        path = self.path_of(item)
+        """Open a file for its owner: below the root as it is, elsewhere only with the content that was indexed."""
+        path = self.picture_of(item)
+        if path is None:
+            return None
         try:
-            return None if path is None else path.open("rb")
+            file = split_moment(path)[0].open("rb")
         except OSError:
             return None
+        if is_below(path, self.root) or has_content(file, path, item.content_hash):
+            file.seek(0)
+            return file
+        file.close()
+        return None
 
     def verify(self, *, all_bytes: bool = True) -> CheckReport:
         """Compare every file with its checksum, and the tables with the items; no item is changed.

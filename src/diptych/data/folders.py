@@ -32,6 +32,12 @@ def data_folder() -> Path:
     return Path(chosen).expanduser() if chosen else cache_folder()
 
 
+def state_folder() -> Path:
+    """Return where this user's programs keep state: ``$XDG_STATE_HOME/diptych`` or ``~/.local/state/diptych``."""
+    chosen = os.environ.get("XDG_STATE_HOME")
+    return (Path(chosen).expanduser() if chosen else Path.home() / ".local" / "state") / "diptych"
+
+
 def _platform_caches(platform: str, home: Path, local_app_data: str | None) -> Path:
     if platform == "darwin":
         return home / "Library" / "Caches"

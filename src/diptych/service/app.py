@@ -105,9 +105,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
     settings = context.settings
     for name, folder in settings.collections.items():
-        hosted = HostedCollection(name, Collection.open(folder, write_wait=settings.limits.write_wait_seconds))
+        wait, root = settings.limits.write_wait_seconds, settings.roots.get(name)
+        hosted = HostedCollection(name, Collection.open(folder, write_wait=wait, root=root))
         context.hosted[name] = hosted
-        context.jobs[name] = JobRunner(str(hosted.collection.folder), hosted.state_folder)
+        context.jobs[name] = JobRunner(str(hosted.collection.folder), hosted.state_folder, root)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
     if settings.role != "reader" and not settings.read_only:

@@ -50,6 +50,7 @@ class Settings:
     """
 
     collections: Mapping[str, Path]  # folders by the names that addresses use
+    roots: Mapping[str, Path] = field(default_factory=dict)  # folders of pictures that were named, by the same names
     token: str | None = field(default=None, repr=False)  # to write, or to read from elsewhere; never logged
     public: bool = False  # others than this machine can reach the service; reading needs the token as well
     allowed_hosts: tuple[str, ...] = ()  # names of the service, besides those of this machine

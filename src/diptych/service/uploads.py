@@ -221,6 +221,7 @@ _STORED_NAME = re.compile(rf"{_FOLDER}/[0-9a-f]{{32}}\.[a-z0-9]+")
 
 def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
     """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path."""
+    collection.check_root()
     folder = collection.root / _FOLDER
     folder.mkdir(exist_ok=True)
     digest = hashlib.sha256()
@@ -239,8 +240,11 @@ def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
 
 def remove_stored_picture(collection: Collection, item: Item) -> None:
     """Delete the file of a removed item if it was sent here, so that the next look at the folder does not add it."""
-    if item.path is not None and _STORED_NAME.fullmatch(split_moment(item.path)[0].as_posix()):
-        remove_unused_picture(collection, collection.root / split_moment(item.path)[0])
+    if item.path is None or not collection.is_root_trusted:
+        return
+    name = split_moment(item.path)[0]
+    if _STORED_NAME.fullmatch(name.as_posix()):
+        remove_unused_picture(collection, collection.root / name)
 
 
 def remove_unused_picture(collection: Collection, path: Path) -> None:

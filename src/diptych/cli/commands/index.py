@@ -102,6 +102,15 @@ def index(
     device: DeviceOption = Device.AUTO,
     scheduler: SchedulerOption = None,
     durability: DurabilityOption = Durability.POWER,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of the pictures of a collection that was copied, moved or restored; files are opened only "
+            "below it. By default FOLDER.",
+            file_okay=False,
+            exists=True,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     quiet: QuietOption = False,
@@ -127,13 +136,14 @@ def index(
         waits=watch,
         scheduler=scheduler,
         precision=precision.value,
+        root=root,
     )
     outcome = index_folder(request, stages)
     print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
     if (reads_text or with_regions) and outcome.status.pictures:
         from diptych.collection import Collection
 
-        with Collection.open(outcome.folder) as opened:
+        with Collection.open(outcome.folder, root=request.named_root(outcome.folder)) as opened:
             if reads_text:
                 stages.note(summarise_texts(read_texts(opened, stages)))
             if with_regions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 import tempfile
@@ -47,6 +48,14 @@ def serve(
     name: Annotated[
         list[str] | None,
         typer.Option(help="What addresses call a collection; once for each FOLDER, by default the folder's own name."),
+    ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The folder of the pictures of a collection that was copied, moved or restored; once for each FOLDER.",
+            file_okay=False,
+            exists=True,
+        ),
     ] = None,
     index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
     watch: Annotated[
@@ -103,9 +112,13 @@ def serve(
     token = configured_token(token_file)
     is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
     collections = served_collections(folders or [], name or [], index=index, quiet=quiet)
+    roots = named_roots(folders or [], collections, root or [])
+    for called, place in collections.items():
+        check_served_root(place, roots.get(called), token_file, watch=watch)
     rate = rate_limit if rate_limit is not None else (50.0 if is_public else 1000.0)
     settings = Settings(
         collections=collections,
+        roots=roots,
         token=token or own_token(),
         public=is_public,
         allowed_hosts=tuple(allow_host or ()),
@@ -158,6 +171,38 @@ def served_collections(
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
     chosen = list(names) or unique_names(_plain_name(place) for place in places)
     return dict(zip(chosen, (place.absolute() for place in places), strict=True))
+
+
+def named_roots(folders: Sequence[Path], collections: dict[str, Path], roots: Sequence[Path]) -> dict[str, Path]:
+    """Return the folders of pictures that the command names: by --root, or as the FOLDER that holds its collection."""
+    from diptych.collection.storage.layout import Layout
+
+    if roots:
+        if len(roots) != len(collections):
+            many = f"{len(roots)} times for {len(collections)} collections"
+            raise InvalidInputError(f"--root is given {many}; give it for each")
+        return dict(zip(collections, (root.absolute() for root in roots), strict=True))
+    named = {}
+    for (name, place), folder in zip(collections.items(), folders, strict=False):
+        given = Path(os.path.abspath(folder))
+        if Layout.read(place).root_folder == given:
+            named[name] = given
+    return named
+
+
+def check_served_root(collection: Path, named: Path | None, token_file: Path | None, *, watch: bool) -> None:
+    """Raise where a root is refused, holds the file with the token, or is to be watched without being trusted."""
+    from diptych.collection.storage.layout import Layout
+    from diptych.collection.trusted_root import check_root, is_below, is_trusted_root, untrusted_root
+
+    root = Layout.read(collection).root_folder if named is None else named
+    is_trusted = named is not None or is_trusted_root(collection, root)
+    if watch and not is_trusted:
+        raise untrusted_root(collection)
+    if is_trusted:
+        check_root(collection, root)
+        if token_file is not None and is_below(token_file, root):
+            raise InvalidInputError(f"{token_file} lies in the folder of pictures {root}; keep the token elsewhere")
 
 
 def _plain_name(place: Path) -> str:

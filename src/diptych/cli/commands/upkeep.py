@@ -176,21 +176,22 @@ def restore(
     target: Annotated[Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych.")],
     root: Annotated[
         Path | None,
-        typer.Option(help="The folder of the pictures, if they have moved.", file_okay=False, exists=True),
+        typer.Option(help="The folder of the pictures; files are opened only below it.", file_okay=False, exists=True),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make a collection of a backup, check every file of it, and say what it holds."""
     from diptych.collection import restore_collection
+    from diptych.collection.trusted_root import untrusted_root
 
     stages = Stages(quiet=quiet)
     with stages.count("restore", f"restoring {printable(shown_path(source))}") as advance:
         report = restore_collection(source, target, root=root, progress=lambda step: advance(step.done, step.total))
     for problem in report.problems:
         stages.note(problem)
-    if not report.root.is_dir():
-        stages.note(f"the pictures are not in {printable(str(report.root))}; name their folder with --root")
+    if report.pictures and not report.is_root_trusted:
+        stages.note(str(untrusted_root(report.target)))
     print_outcome(
         f"{counted(report.pictures, 'picture')} and {counted(report.captions, 'caption')} in "
         f"{shown_path(report.target)}, with pictures from {printable(str(report.root))}",

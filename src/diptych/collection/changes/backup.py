@@ -22,6 +22,7 @@ from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root
 from diptych.collection.storage.place import long_read
 from diptych.collection.storage.store import Store, tables_of
+from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.data.folders import reject_storage_address
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
@@ -39,13 +40,16 @@ class BackupReport:
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What was restored. ``root`` is where pictures are looked for; ``problems`` are those that :meth:`verify` sees.
+    """What was restored, where its pictures were or are, and whether files are opened there.
+
+    ``problems`` are those that :meth:`verify` sees.
 
     A collection that was backed up with problems has them again.
     """
 
     target: Path
     root: Path
+    is_root_trusted: bool
     items: int
     pictures: int
     captions: int
@@ -101,10 +105,13 @@ def restore_collection(
 ) -> RestoreReport:
     """Make a collection of a backup in a new folder, with every file checked against the digest taken for the backup.
 
-    Pictures are looked for where they were, or under ``root`` if they have moved. ``progress`` counts files.
+    Pictures are opened only below ``root``; without it the restored collection is searched without its files until it
+    is opened with a root. ``progress`` counts files.
     """
     reject_storage_address(target)
     backup, goal = Path(os.path.abspath(source)), Path(os.path.abspath(target))
+    if root is not None:
+        check_root(goal, root)
     digests = _digests_in(backup)
     layout = Layout.read(backup)
     with _new_folder(goal) as draft:
@@ -122,9 +129,14 @@ def restore_collection(
         maintenance = Maintenance(state)
         status, problems = maintenance.status(), maintenance.check(all_bytes=False).problems
         state.close()
+    found = replace(restored, folder=goal).root_folder
+    if root is not None:
+        with suppress(OSError):
+            trust_root(goal, found)
     return RestoreReport(
         target=goal,
-        root=replace(restored, folder=goal).root_folder,
+        root=found,
+        is_root_trusted=is_trusted_root(goal, found),
         items=status.items,
         pictures=status.pictures,
         captions=status.captions,

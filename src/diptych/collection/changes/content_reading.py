@@ -117,6 +117,7 @@ class ContentReading(ABC, Generic[Made, Report]):
         self.report.read += 1
 
     def _read(self, item: Item) -> Made:
+        self._state.root.check_trusted()
         path = self._state.root.file(str(item.path))
         status = file_status(path)
         if (status.st_size, status.st_mtime_ns) != (item.size, item.mtime_ns):

@@ -143,6 +143,8 @@ def _made_of(table: str, retrievers: Iterable[RetrieverNames]) -> set[str]:
 
 def _remake_thumbnails(state: LiveState) -> None:
     """Make the thumbnails that are missing from the pictures, as far as these are there as they were."""
+    if not state.root.is_trusted:
+        return
     lacking = state.items().hashes("image").unique().to_pylist()
     there = set(state.store.keys("thumbnails").to_pylist())
     files: dict[Path, str] = {}

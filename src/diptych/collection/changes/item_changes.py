@@ -37,6 +37,8 @@ class Sources:
         """Return one record per picture or text; of a path that is named twice, what is said last holds."""
         found: dict[object, Record] = {}
         for record in self._each(sources):
+            if record.path is not None:
+                self._root.check_trusted()
             key = object() if record.path is None else self._root.given(record.path)
             found.pop(key, None)
             found[key] = record
@@ -168,6 +170,7 @@ class ItemChanges:
 
     def remove_missing(self, base: Path | None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""
+        self._state.root.check_trusted()
         root, below = self._state.root, "" if base is None else os.path.join(base, "")
         missing = self._state.items().with_paths(
             lambda path: os.path.join(root.folder, path).startswith(below) and root.is_missing(path)

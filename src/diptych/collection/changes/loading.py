@@ -90,6 +90,8 @@ class Loading:
 
     def _checked(self, table: Any, sample: AnyArray) -> _Rows:
         rows = _Rows(table, sample.shape[1], sample.dtype, os.path.join(self._state.root.folder, ""))
+        if rows.paths.null_count < len(rows.paths):
+            self._state.root.check_trusted()
         for name, column in (("id", rows.ids), ("path", rows.paths)):
             rows.refuse(_is_taken(column, self._taken[name]), f"shares its {name} with another item; name each once")
             self._taken[name].append(column)

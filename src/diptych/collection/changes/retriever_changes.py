@@ -125,6 +125,7 @@ class Reencoding:
         for item in self._items.find("content", content):
             if item.path is None:
                 continue
+            self._root.check_trusted()
             path = self._root.file(item.path)
             try:
                 status = file_status(path)

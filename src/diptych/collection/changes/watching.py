@@ -125,6 +125,7 @@ class FolderWatcher:
         settle: float = 1.0,
         polling: bool | None = None,
     ) -> None:
+        collection.check_root()
         self.collection = collection
         self.folder = Path(os.path.abspath(collection.root if folder is None else folder))
         self.make_records = make_records

@@ -119,6 +119,7 @@ def training_pairs(collection: Collection, note: Callable[[str], None]) -> Pairs
             "the collection has neither captions nor labels to learn from; add some with: "
             "diptych index FOLDER --captions FILE"
         )
+    collection.check_root()
     pictures = [
         CaptionedPicture(collection.root / (item.path or ""), item.captions or item.labels, item.labels)
         for item in chosen

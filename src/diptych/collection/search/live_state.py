@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -31,12 +32,13 @@ from diptych.collection.storage.clear_errors import (
     spend_reserve,
 )
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
+from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout, stored_root
 from diptych.collection.storage.ledger import saved_unit
 from diptych.collection.storage.place import is_awaited, write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
 from diptych.collection.storage.store import Store
+from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.errors import CollectionBusyError, CollectionError, DiptychError, InvalidInputError, NoRoomError
 
 Found = TypeVar("Found")
@@ -59,8 +61,10 @@ class LiveState:
         load_retriever: LoadRetriever,
         write_wait: float = 0.0,
         durability: Durability | None = None,
+        root: Path | None = None,
     ) -> None:
         self.folder = folder
+        self._named_root = root
         self._durability = checked_durability(durability)
         self._write_wait = write_wait
         self._load_retriever = load_retriever
@@ -73,7 +77,7 @@ class LiveState:
         """Begin with what a folder holds."""
         self.layout = self._in_force(Layout.read(folder))
         self.store, index = self._open_tables()
-        self.root = Root(self.layout.root_folder)
+        self.root = self._root()
         self._layout_path = str(folder / "collection.json")
         self._lock_path = folder / "write.lock"
         self._versions_path = str(self.store.version_folder())
@@ -92,6 +96,22 @@ class LiveState:
         self._version_stamp = -1
         # What is loaded of each stored retriever, by fingerprint.
         self._states: dict[str, RetrieverState] = {}
+
+    def _root(self) -> Root:
+        """Return the folder of pictures: the one that was named, or the recorded one, which may not be trusted."""
+        if self._named_root is not None:
+            check_root(self.folder, self._named_root)
+            return Root(self._named_root)
+        recorded = self.layout.root_folder
+        return Root(recorded, None if is_trusted_root(self.folder, recorded) else self.folder)
+
+    def keep_root(self) -> None:
+        """Record the root that was named and trust it from now on, where both can be written now."""
+        with suppress(CollectionBusyError, OSError):
+            if self.layout.root_folder != self.root.folder:
+                with self.writing():
+                    self.write_layout(replace(self.layout, root=stored_root(self.root.folder, self.folder)), None)
+            trust_root(self.folder, self.root.folder)
 
     def _open_tables(self) -> tuple[Store, Path]:
         """Return the tables, and the folder of the search files."""

@@ -84,11 +84,18 @@ class PastState(LiveState):
 
     is_past = True
 
-    def __init__(self, collection: Path, load_retriever: LoadRetriever, moment_ns: int, fingerprint: str) -> None:
+    def __init__(
+        self,
+        collection: Path,
+        load_retriever: LoadRetriever,
+        moment_ns: int,
+        fingerprint: str,
+        root: Path | None = None,
+    ) -> None:
         self._moment_ns, self._fingerprint = moment_ns, fingerprint
         # It goes with the last one who uses it.
         self._scratch = TemporaryDirectory(prefix="diptych-past-", ignore_cleanup_errors=True)
-        super().__init__(collection, load_retriever)
+        super().__init__(collection, load_retriever, root=root)
 
     @contextmanager
     def writing(self, *, mending: bool = False, freeing: bool = False, wait: float | None = None) -> Iterator[None]:

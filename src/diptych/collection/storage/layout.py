@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from diptych._version import __version__
 from diptych.atomic_files import read_json, write_json
+from diptych.collection.trusted_root import untrusted_root
 from diptych.data.picture_files import split_moment
 from diptych.errors import CollectionError, MissingPackageError, UnknownRetrieverError
 
@@ -255,7 +256,7 @@ def stamp_of_layout(path: str) -> tuple[int, int]:
 
 
 def stored_root(root: Path, folder: Path) -> str:
-    """Return the root as seen from the collection when it is around it, so that both can move; else its full path."""
+    """Return the root as seen from the collection when it is around it, else its full path."""
     root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
     return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
 
@@ -274,16 +275,29 @@ def search_package(name: str) -> Any:
 
 
 class Root:
-    """The folder that stored paths are relative to, so that a collection can move together with its pictures.
+    """The folder that stored paths are relative to, and whether files below it may be opened.
+
+    ``untrusted_by`` is the collection whose user has not named the folder, so that nothing below it may be opened.
 
     >>> root = Root("/photos")
     >>> root.stored("/photos/a/b.jpg"), root.stored("/elsewhere/c.jpg"), str(root.file("a/b.jpg"))
     ('a/b.jpg', '/elsewhere/c.jpg', '/photos/a/b.jpg')
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], untrusted_by: Path | None = None) -> None:
+        self._untrusted_by = untrusted_by
         self.folder = Path(os.path.abspath(folder))
         self._prefix = str(self.folder).rstrip(os.sep) + os.sep
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if files below it may be opened."""
+        return self._untrusted_by is None
+
+    def check_trusted(self) -> None:
+        """Raise where this user has not named the folder, so that no file below it may be opened."""
+        if self._untrusted_by is not None:
+            raise untrusted_root(self._untrusted_by)
 
     def file(self, stored: str) -> Path:
         """Return the file of a stored path; a moment of a video keeps its time."""

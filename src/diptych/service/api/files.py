@@ -4,90 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from diptych.collection import Collection, Item
+from diptych.collection.trusted_root import OriginalError
+from diptych.errors import UntrustedRootError
 from diptych.service.problems import Problem
 
-_OPEN_FILES = Path("/proc/self/fd")
+_UNTRUSTED = (
+    "The collection was made elsewhere, so its files are not opened; its owner names the folder of its pictures with "
+    "`diptych serve --root FOLDER`."
+)
 
 
 def open_original(collection: Collection, item: Item) -> tuple[BinaryIO, str]:
-    """Open the picture of an item, and return it with its ETag."""
-    path = collection.path_of(item)
-    if path is None:
-        raise Problem(404, "no-picture", f"Item {item.id!r} is a text and has no picture; read its captions.")
-    file = _open_inside(collection, item, path)
-    return file, _tag(item, file)
-
-
-def _open_inside(collection: Collection, item: Item, path: Path) -> BinaryIO:
-    """Open a picture, which must lie inside the root of the collection after all links are followed."""
+    """Open the picture of an item, and return it with its ETag; what may not be sent is 404 with the reason."""
     try:
-        # Opening must never wait, should the file have become a pipe.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError:
-        raise _gone(item) from None
-    # Judged by what was opened, so that nobody can exchange the file in between.
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise _gone(item)
-        if not _is_inside(_real_path(handle, path), collection):
-            raise _outside(item)
-    except Problem:
-        os.close(handle)
-        raise
-    return os.fdopen(handle, "rb")
-
-
-def _tag(item: Item, file: BinaryIO) -> str:
-    """Return the ETag of an opened picture: its content as stored, or another one where the file has changed since."""
-    status = os.fstat(file.fileno())
-    if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
-        return f'"{item.content_hash}"'
-    return f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
-
-
-def check_inside(collection: Collection, item: Item) -> None:
-    """Refuse an item whose file is a link out of the root; what its owner named by a path elsewhere may be shown."""
-    path = collection.path_of(item)
-    if path is not None and item.path is not None and not os.path.isabs(item.path):
-        real = Path(os.path.realpath(path))
-        if not _is_inside(real, collection) and real.exists():
-            raise _outside(item)
-
-
-def _outside(item: Item) -> Problem:
-    detail = f"The file of item {item.id!r} lies outside the folder of the collection and is not handed out."
-    return Problem(403, "outside-the-collection", detail)
-
-
-def _gone(item: Item) -> Problem:
-    fix = "a job of kind index brings the collection up to date"
-    return Problem(404, "original-gone", f"The file of item {item.id!r} is gone or cannot be read; {fix}.")
-
-
-def _real_path(handle: int, path: Path) -> Path | None:
-    """Return where the opened file really lies, or None when that cannot be said for sure."""
-    if _OPEN_FILES.is_dir():
-        return Path(os.readlink(_OPEN_FILES / str(handle)))
-    real = Path(os.path.realpath(path))
-    try:
-        return real if os.path.samestat(os.lstat(real), os.fstat(handle)) else None
-    except OSError:
-        return None
-
-
-def _is_inside(path: Path | None, collection: Collection) -> bool:
-    root, own = collection.root.resolve(), collection.folder.resolve()
-    # The collection's own folder often lies in the root; it holds the click log and is nobody's picture.
-    return path is not None and path.is_relative_to(root) and not path.is_relative_to(own)
+        file = collection.open_original(item)
+    except UntrustedRootError:
+        raise Problem(404, "untrusted-root", _UNTRUSTED) from None
+    except OriginalError as reason:
+        raise Problem(404, reason.kind, f"The file of item {item.id!r} {reason}.") from None
+    return file, f'"{item.content_hash}"'
 
 
 _BLOCK = 1 << 18

@@ -25,7 +25,7 @@ from diptych.collection.browse.export import rendered_picture
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
 from diptych.errors import without_folders
-from diptych.service.api.files import check_inside, file_response, has_current_version, open_original
+from diptych.service.api.files import file_response, has_current_version, open_original
 from diptych.service.api.search import request_filter, run_search
 from diptych.service.context import Context, Decoding, Hosted, Reading, Searching, ServiceContext, Then, Writing
 from diptych.service.hosting import HostedCollection
@@ -257,7 +257,6 @@ def get_thumbnail(
     headers = {"ETag": etag, "Cache-Control": _CACHE_IMMUTABLE if v and v == item.content_hash else _CACHE_REVALIDATE}
     if item.content_hash is not None and has_current_version(request, etag):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
-    check_inside(hosted.collection, item)
     content = hosted.collection.thumbnail(item.id)
     if not content:
         raise Problem(404, "no-picture", f"Item {item_id!r} has no picture that could be read; read its captions.")

@@ -31,7 +31,7 @@ class JobProcess:
     itself when the service does, since its input closes then.
     """
 
-    def __init__(self, collection: str, job: Job) -> None:
+    def __init__(self, collection: str, job: Job, root: Path | None = None) -> None:
         self.progress: tuple[int, int, str] = (0, 0, "starting")
         self.result: Mapping[str, Any] | None = None
         self.was_stopped = False
@@ -52,7 +52,8 @@ class JobProcess:
         ]
         for reader in self._readers:
             reader.start()
-        request = {"collection": collection, "kind": job.kind, "parameters": job.parameters}
+        named = None if root is None else str(root)
+        request = {"collection": collection, "root": named, "kind": job.kind, "parameters": job.parameters}
         assert self._process.stdin is not None
         # The last lines of one that has ended already say why.
         with suppress(BrokenPipeError):
@@ -114,9 +115,10 @@ _log = logging.getLogger("diptych.service")
 class JobRunner:
     """Runs the jobs of one collection one at a time; a lock keeps runners of other processes waiting."""
 
-    def __init__(self, collection: str, state: Path) -> None:
+    def __init__(self, collection: str, state: Path, root: Path | None = None) -> None:
         self.store = JobStore(state / "jobs.sqlite")
         self._collection = collection
+        self._root = root
         self._lock_path = state / "jobs.lock"
         self._is_stopping = threading.Event()
         self._is_asked = threading.Event()
@@ -169,7 +171,7 @@ class JobRunner:
                 self._execute(job)
 
     def _execute(self, job: Job) -> None:
-        process = JobProcess(self._collection, job)
+        process = JobProcess(self._collection, job, self._root)
         try:
             self._follow(process, job)
         finally:

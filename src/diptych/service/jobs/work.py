@@ -97,6 +97,7 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     """Bring a collection up to date with the pictures in its root."""
     unreadable: dict[str, str] = {}
     reporter.note("looking for pictures")
+    collection.check_root()
     if not collection.root.is_dir():
         raise InvalidInputError("the folder of the pictures cannot be read now; nothing was changed")
     found = list(find_pictures(collection.root, on_unreadable=lambda path, why: unreadable.update({str(path): why})))
@@ -273,7 +274,8 @@ def run(request: Mapping[str, Any], reports: TextIO) -> int:
     """Do a job and write its reports; return the exit status."""
     reporter = Reporter(reports)
     try:
-        with Collection.open(Path(request["collection"]), write_wait=_LOCK_SECONDS) as collection:
+        place, root = Path(request["collection"]), request.get("root")
+        with Collection.open(place, write_wait=_LOCK_SECONDS, root=root) as collection:
             result = JOB_FUNCTIONS[request["kind"]](collection, request["parameters"], reporter)
     except DiptychError as error:
         reporter.write(error=str(error))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diptych.atomic_files import atomic_write
+from diptych.data.folders import state_folder
 from diptych.errors import InvalidInputError
 
 TOKEN_VARIABLE = "DIPTYCH_TOKEN"
@@ -20,12 +21,6 @@ _SHORTEST = 16
 _LONGEST = 512
 _CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 _MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-
-
-def state_folder() -> Path:
-    """Return where this user's programs keep state: ``$XDG_STATE_HOME/diptych`` or ``~/.local/state/diptych``."""
-    chosen = os.environ.get("XDG_STATE_HOME")
-    return (Path(chosen).expanduser() if chosen else Path.home() / ".local" / "state") / "diptych"
 
 
 def own_token_file() -> Path:
