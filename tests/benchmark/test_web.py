@@ -108,8 +108,8 @@ def test_noise_clicks_come_on_top_and_the_seed_decides(train: Pairs) -> None:
     assert clicks_of(first) == clicks_of(again) != clicks_of(other)
 
 
-def test_nobody_can_ask_without_words() -> None:
-    with pytest.raises(InvalidInputError, match="nobody can ask"):
+def test_captions_without_words_ask_nothing() -> None:
+    with pytest.raises(InvalidInputError, match="nothing to ask"):
         simulate_clicks(Pairs(["1"], ["of the"]))
     with pytest.raises(InvalidInputError, match="searches must be at least 1"):
         simulate_clicks(Pairs(["1"], ["dog"]), searches=0)

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.data.clicks import ClickLog, StringTable
-from diptych.data.clicks.string_table import Interner
+from diptych.data.clicks import ClickLog
+from diptych.data.clicks.click_log import as_strings
 from diptych.errors import InvalidInputError, UnknownNameError
 
-words = st.text(max_size=6)
 triads = st.lists(
     st.tuples(st.sampled_from("abcdé "), st.sampled_from("123456"), st.integers(1, 5), st.integers(0, 9)),
     min_size=1,
@@ -27,53 +26,6 @@ def rows_of(log: ClickLog) -> list[tuple[str, str, float, float]]:
     queries = [log.queries[row] for row in log.query_ids]
     images = [log.images[row] for row in log.image_ids]
     return list(zip(queries, images, log.clicks.tolist(), *times, strict=True))
-
-
-@given(st.lists(words, max_size=20), st.data())
-def test_a_table_of_strings_is_the_list_of_strings(strings: list[str], data: st.DataObject) -> None:
-    table = StringTable.of(strings)
-    rows = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=9)) if strings else []
-    assert list(table) == strings == [table[row] for row in range(len(table))]
-    assert list(table.take(rows)) == [strings[row] for row in rows]
-    assert list(table[1:-1]) == strings[1:-1]
-    assert table == StringTable.of(strings)
-    assert table != StringTable.of([*strings, "x"])
-
-
-def test_a_long_table_is_copied_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.data.clicks.string_table._ROWS_AT_ONCE", 3)
-    strings = ["ab", "", "é", "d", "efg", "h", "", "jk"]
-    assert list(StringTable.of(strings)[::-1]) == strings[::-1]
-
-
-def test_a_table_of_strings_has_no_row_beyond_its_end() -> None:
-    with pytest.raises(IndexError, match="row 1 of a table of 1"):
-        StringTable.of(["a"])[1]
-
-
-@given(st.lists(st.lists(words, max_size=15), max_size=6))
-def test_numbers_are_those_of_a_dictionary(batches: list[list[str]]) -> None:
-    interner, expected = Interner(), {}
-    for batch in batches:
-        assert interner.numbers(batch).tolist() == [expected.setdefault(word, len(expected)) for word in batch]
-    assert list(interner.table()) == list(expected)
-
-
-def test_numbers_stay_right_while_the_table_grows() -> None:
-    interner = Interner()
-    strings = [f"query {number}" for number in range(20_000)]
-    assert np.array_equal(interner.numbers(strings), np.arange(20_000))
-    assert np.array_equal(interner.numbers(strings[::-7]), np.arange(20_000)[::-7])
-
-
-def test_strings_of_one_hash_keep_their_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Five hashes for all strings: nearly every string meets another one's.
-    monkeypatch.setattr("diptych.data.clicks.string_table.hash", lambda string: len(string) % 5, raising=False)
-    interner = Interner()
-    strings = [f"{'x' * (number % 11)}{number}" for number in range(3_000)]
-    assert interner.numbers(strings).tolist() == list(range(3_000))
-    assert interner.numbers(strings[::-1]).tolist() == list(range(3_000))[::-1]
-    assert list(interner.table()) == strings
 
 
 @given(triads)
@@ -164,7 +116,7 @@ def test_what_a_log_cannot_hold() -> None:
     with pytest.raises(UnknownNameError, match="query, time"):
         log([1, 1]).split(0.5, by="image")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"rows 0\.\.1, got 0\.\.2"):
-        ClickLog(StringTable.of("ab"), StringTable.of("c"), np.array([0, 2]), np.array([0, 0]), [1, 1])
+        ClickLog(as_strings("ab"), as_strings("c"), np.array([0, 2]), np.array([0, 0]), [1, 1])
 
 
 def test_rows_of_images_that_are_stored_elsewhere() -> None:
@@ -178,7 +130,7 @@ def test_rows_of_images_that_are_stored_elsewhere() -> None:
 
 def test_columns_cannot_be_written_to() -> None:
     log = ClickLog.from_triads(["a"], ["1"], [1])
-    for column in (log.query_ids, log.image_ids, log.clicks, log.queries.content):
+    for column in (log.query_ids, log.image_ids, log.clicks, log.queries):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 5
 

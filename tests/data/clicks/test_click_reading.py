@@ -158,7 +158,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 def test_progress_counts_rows_and_long_files_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.data.clicks.click_reading._ROWS_AT_ONCE", 1_000)
-    monkeypatch.setattr("diptych.data.clicks.string_table._STRINGS_AT_ONCE", 300)
     content = "".join(json.dumps({"query": f"q{row % 901}", "image": str(row % 7)}) + "\n" for row in range(1_500))
     seen: list[int] = []
     log = read_clicks(file(tmp_path, "log.jsonl", content), progress=seen.append)

@@ -217,8 +217,9 @@ def _digest(data: WebData, settings: Mapping[str, object], feature: str) -> str:
     """Return a name for everything the scores depend on."""
     plain = json.dumps({name: repr(value) for name, value in settings.items()}, sort_keys=True)
     digest = hashlib.sha256(f"{_REVISION} {feature} {plain}".encode())
-    for array in (data.log.query_ids, data.log.image_ids, data.log.clicks, data.log.queries.content):
+    for array in (data.log.query_ids, data.log.image_ids, data.log.clicks):
         digest.update(array.tobytes())
+    digest.update("\n".join(data.log.queries).encode())
     for lists, part in data.every_list().values():
         digest.update("\n".join(lists.queries).encode())
         digest.update(data.features[feature][part].tobytes())

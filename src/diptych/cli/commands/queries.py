@@ -99,7 +99,7 @@ def _from_table(file: Path) -> LoggedQueries:
 
     log = read_clicks(file)
     clicks = np.bincount(log.query_ids, weights=log.clicks, minlength=len(log.queries)).astype(np.float64)
-    return LoggedQueries(log.queries, clicks)
+    return LoggedQueries(list(log.queries), clicks)
 
 
 def _from_service(place: Path) -> LoggedQueries:

@@ -196,7 +196,7 @@ class Learning:
 
     def _read(self, clicks: SearchLog | Impressions | ClickLog) -> tuple[SearchLog, LogGallery]:
         if isinstance(clicks, ClickLog):
-            gallery = LogGallery.of(self._collection, clicks.images, retriever=self._base_name)
+            gallery = LogGallery.of(self._collection, list(clicks.images), retriever=self._base_name)
             clicks = SearchLog.from_triads(clicks, gallery.ids)
         elif isinstance(clicks, Impressions):
             clicks = SearchLog.from_impressions(clicks)

@@ -2,6 +2,5 @@
 
 from diptych.data.clicks.click_log import ClickLog, Grouping
 from diptych.data.clicks.click_reading import CLICK_LAYOUTS, ClickLayout, read_clicks
-from diptych.data.clicks.string_table import StringTable
 
-__all__ = ["CLICK_LAYOUTS", "ClickLayout", "ClickLog", "Grouping", "StringTable", "read_clicks"]
+__all__ = ["CLICK_LAYOUTS", "ClickLayout", "ClickLog", "Grouping", "read_clicks"]

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
 from diptych.atomic_files import atomic_write
 from diptych.data.clicks.click_files import pyarrow_parquet
-from diptych.data.clicks.string_table import Interner, StringTable
 from diptych.data.item_sequences import read_only
 from diptych.data.text_files import written_cells
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -56,6 +55,16 @@ class Grouping:
         return (self[group] for group in range(len(self)))
 
 
+def as_strings(values: Iterable[str]) -> AnyArray:
+    """Return strings as one column of NumPy's own type for them, which keeps no Python object for each."""
+    return np.array(list(values), dtype=np.dtypes.StringDType())
+
+
+def numbers_of_strings(strings: Iterable[str], row_of: dict[str, int]) -> NDArray[np.int32]:
+    """Return the row of each string in ``row_of``; strings not seen before get the next rows."""
+    return np.fromiter((row_of.setdefault(string, len(row_of)) for string in strings), dtype=np.int32)
+
+
 class ClickLog:
     """Triads (query, image, clicks): an image was clicked so and so often by people who asked this query.
 
@@ -64,7 +73,7 @@ class ClickLog:
     from 23 million of them): a triad takes twelve bytes. Clicks are positive numbers and need not be whole, since
     clicks that are corrected for the position at which an image was shown are not.
 
-    Attributes: ``queries`` and ``images``, the distinct strings; ``query_ids`` and ``image_ids``, for each triad its
+    Attributes: ``queries`` and ``images``, columns of the distinct strings; ``query_ids`` and ``image_ids``, for each triad its
     row in these; ``clicks``; ``times``, seconds since 1970 or None; ``n_skipped``, the rows that a reader passed over.
 
     >>> from diptych.data.clicks import ClickLog
@@ -79,8 +88,8 @@ class ClickLog:
 
     def __init__(
         self,
-        queries: StringTable,
-        images: StringTable,
+        queries: AnyArray,
+        images: AnyArray,
         query_ids: IntArray,
         image_ids: IntArray,
         clicks: ArrayLike,
@@ -88,8 +97,8 @@ class ClickLog:
         *,
         n_skipped: int = 0,
     ) -> None:
-        self.queries = queries
-        self.images = images
+        self.queries = read_only(queries)
+        self.images = read_only(images)
         self.query_ids: NDArray[np.int32] = _numbers(query_ids, len(queries), "query_ids")
         self.image_ids: NDArray[np.int32] = _numbers(image_ids, len(images), "image_ids")
         self.clicks: NDArray[np.float32] = _clicks(clicks)
@@ -109,21 +118,16 @@ class ClickLog:
 
         Whole numbers that name images or queries become strings, as when a file is read.
         """
-        of_query, of_image = Interner(), Interner()
-        query_ids = of_query.numbers(_strings(queries, "queries"))
-        image_ids = of_image.numbers(_strings(images, "images"))
-        return cls(of_query.table(), of_image.table(), query_ids, image_ids, clicks, times)
+        row_of_query: dict[str, int] = {}
+        row_of_image: dict[str, int] = {}
+        query_ids = numbers_of_strings(_strings(queries, "queries"), row_of_query)
+        image_ids = numbers_of_strings(_strings(images, "images"), row_of_image)
+        return cls(as_strings(row_of_query), as_strings(row_of_image), query_ids, image_ids, clicks, times)
 
     @property
     def n_triads(self) -> int:
         """The rows of the log: a triad is a query, an image and its clicks."""
         return len(self.clicks)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory the log takes."""
-        columns = self.query_ids.nbytes + self.image_ids.nbytes + self.clicks.nbytes
-        return columns + (0 if self.times is None else self.times.nbytes) + self.queries.nbytes + self.images.nbytes
 
     def merged(self) -> ClickLog:
         """Return the log with one triad per query and image: clicks are added, and the latest time is kept."""
@@ -155,8 +159,8 @@ class ClickLog:
         kept_queries, query_ids = _renumbered(self.query_ids[chosen], len(self.queries))
         kept_images, image_ids = _renumbered(self.image_ids[chosen], len(self.images))
         return ClickLog(
-            self.queries.take(kept_queries),
-            self.images.take(kept_images),
+            self.queries[kept_queries],
+            self.images[kept_images],
             query_ids,
             image_ids,
             self.clicks[chosen],

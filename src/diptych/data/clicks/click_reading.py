@@ -22,8 +22,7 @@ from diptych.data.clicks.click_files import (
     read_parquet,
     read_plain_table,
 )
-from diptych.data.clicks.click_log import ClickLog
-from diptych.data.clicks.string_table import Interner
+from diptych.data.clicks.click_log import ClickLog, as_strings, numbers_of_strings
 from diptych.data.text_files import BadRow
 from diptych.errors import InvalidInputError, UnknownNameError
 
@@ -41,7 +40,8 @@ class ClickLogBuilder:
         self._file = where.rpartition(":")[0]
         self._skip = skip
         self._progress = progress
-        self._queries, self._images = Interner(), Interner()
+        self._queries: dict[str, int] = {}
+        self._images: dict[str, int] = {}
         self._columns: list[list[AnyArray]] = [[], [], [], []]
         self._n_rows = 0
         self._n_skipped = 0
@@ -71,8 +71,8 @@ class ClickLogBuilder:
                 "column out"
             )
         return ClickLog(
-            self._queries.table(),
-            self._images.table(),
+            as_strings(self._queries),
+            as_strings(self._images),
             query_ids,
             image_ids,
             clicks,
@@ -85,8 +85,8 @@ class ClickLogBuilder:
             return
         queries, images, clicks, times = zip(*triads, strict=True)
         new: tuple[AnyArray, ...] = (
-            self._queries.numbers(queries),
-            self._images.numbers(images),
+            numbers_of_strings(queries, self._queries),
+            numbers_of_strings(images, self._images),
             np.array(clicks, dtype=np.float32),
             np.array(times, dtype=np.float64),
         )

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from diptych.arrays import BoolArray
 from diptych.data.clicks.click_log import ClickLog
 from diptych.data.clicks.click_reading import read_clicks
-from diptych.data.clicks.string_table import StringTable
 from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.item_sequences import SelectedItems
 from diptych.data.pairs import Pairs
@@ -138,9 +137,8 @@ def _training_pairs(folder: Path, log: ClickLog) -> Pairs:
     heaviest = np.zeros(len(keys), dtype=np.int64)
     order = np.argsort(log.clicks, kind="stable")
     heaviest[log.image_ids[order]] = log.query_ids[order]
-    texts: StringTable = log.queries.take(heaviest[kept])
     chosen = [keys[row] for row in kept]
-    return Pairs(pictures.select(chosen), texts, ids=chosen)
+    return Pairs(pictures.select(chosen), list(log.queries[heaviest[kept]]), ids=chosen)
 
 
 def _read_judgements(path: Path) -> tuple[WebJudgement, ...]:

@@ -258,7 +258,7 @@ class QueryMemory(ClickModel):
         self._fit_axes(images)
         counts = log.clicks.astype(np.float64)
         looks = np.maximum(np.bincount(log.query_ids, counts, len(log.queries))[log.query_ids], _SMALLEST)
-        owners = self._fit_sets(log.queries)[log.query_ids]
+        owners = self._fit_sets(list(log.queries))[log.query_ids]
         self._fit_directions(_Evidence.of(owners, log.image_ids, looks, counts / (looks + 1), looks), images)
         vars(self).pop("own_directions_", None)
 
