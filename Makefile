@@ -103,9 +103,8 @@ format: $(READY) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure speed beside peers: FULL=1 all sizes, for docs/performance.md, SCRIPTS="..." some
-	@$(BIN)/python -m bench.run_speed $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
-		$(BIN)/python scripts/performance_page.py && exit $$measured
+bench: $(READY) ## measure speed beside peers and write docs/performance.md; SCRIPTS="start search" measures some
+	@$(BIN)/python -m bench.run $(SCRIPTS)
 
 # Each adds to the record of trials, bench/results/reliability.jsonl. TMPDIR=/dev/shm is quicker. Without TRIALS, each
 # campaign has as many as it is made for; MINUTES are those of each kind of input, and of the load.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.collection import Collection
-from diptych.collection.browse.live_items import text_hash
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.store import Store, points_table
@@ -36,24 +34,21 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 class PointRetriever:
-    """A retriever whose points cost nothing: directions of a random subspace, for a text drawn from its digest.
-
-    With ``is_codes`` they are the signs of their numbers, packed, as those of a hashing method.
-    """
+    """A retriever whose points cost nothing: directions of a random subspace, for a text drawn from its digest."""
 
     name = "points"
     fingerprint = image_fingerprint = text_fingerprint = "points-of-a-benchmark"
     cutoff = 0.5
 
-    def __init__(self, width: int = WIDTH, *, is_codes: bool = False) -> None:
-        self.space = Space("hamming" if is_codes else "cosine")
-        self._form = {"width": width, "is_codes": is_codes}
+    space = Space("cosine")
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self._width = width
         self._basis = np.random.default_rng(0).standard_normal((_FILLED, width), dtype=np.float32)
 
     def points(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return random points."""
-        made = _unit(rng.standard_normal((count, _FILLED), dtype=np.float32) @ self._basis)
-        return np.packbits(made > 0, axis=1) if self._form["is_codes"] else made
+        return _unit(rng.standard_normal((count, _FILLED), dtype=np.float32) @ self._basis)
 
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[Any]:
         """Benchmarks add texts alone."""
@@ -86,23 +81,20 @@ class PointRetriever:
     def save(self, folder: Path) -> None:
         """Write the form of the points."""
         Path(folder).mkdir(parents=True)
-        (Path(folder) / "form.json").write_text(json.dumps(self._form))
+        (Path(folder) / "width.json").write_text(json.dumps(self._width))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the retriever."""
-        return cls(**json.loads((Path(folder) / "form.json").read_text()))
+        return cls(json.loads((Path(folder) / "width.json").read_text()))
 
 
 def fill(
     folder: Path,
     n_items: int,
     retriever: PointRetriever,
-    *,
-    caption_points: bool = False,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Write the collection and put it into files; return the seconds of each step by a clock."""
+    """Write the collection and put it into files; return the seconds of each step."""
     Collection.create(folder, retriever, root=folder.parent, load_retriever=PointRetriever.load).close()
     store, rng = Store(folder / "store"), np.random.default_rng(1)
     names = Layout.read(folder).retriever
@@ -115,28 +107,19 @@ def fill(
         points = retriever.points(rng, len(rows))
         texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
         items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
-        text_points = retriever.points(rng, len(rows)) if caption_points else points[:0]
-        started = clock()
+        started = time.perf_counter()
         store.add_vectors(points_table(names, "image"), keys, points)
-        # Some texts are drawn twice, which the store is never told.
-        distinct = {text_hash(text): row for row, text in enumerate(texts[: len(text_points)])}
-        store.add_vectors(points_table(names, "text"), list(distinct), text_points[list(distinct.values())])
-        seconds["points"] += clock() - started
-        started = clock()
+        seconds["points"] += time.perf_counter() - started
+        started = time.perf_counter()
         store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
         store.put_items(items)
-        seconds["items"] += clock() - started
+        seconds["items"] += time.perf_counter() - started
     with opened(folder) as collection:
-        seconds["engine's indexes"] = timed(lambda: store.compact(everything=True), clock)
-        seconds["files"] = timed(lambda: len(collection), clock)
-        seconds["points' files"] = timed(lambda: collection.search("1", exact=True), clock)
-        seconds["index"] = timed(collection.build_index, clock)
+        seconds["engine's indexes"] = timed(lambda: store.compact(everything=True))
+        seconds["files"] = timed(lambda: len(collection))
+        seconds["points' files"] = timed(lambda: collection.search("1", exact=True))
+        seconds["index"] = timed(collection.build_index)
     return seconds
-
-
-def facts(row: int) -> dict[str, Any]:
-    """Return the three fields of an item."""
-    return {"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400}
 
 
 def _item(row: int, key: str, text: str) -> Item:
@@ -149,7 +132,7 @@ def _item(row: int, key: str, text: str) -> Item:
         width=64,
         height=48,
         labels=(f"label {row % 12}",),
-        metadata=facts(row),
+        metadata={"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400},
         caption_ids=(f"{key[:16]}-0",),
         captions=(text,),
         **times,
@@ -161,36 +144,14 @@ def opened(folder: Path) -> Collection:
     return Collection.open(folder, load_retriever=PointRetriever.load)
 
 
-def timed(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+def timed(work: Callable[[], Any]) -> float:
     """Return the seconds that some work takes."""
-    started = clock()
+    started = time.perf_counter()
     work()
-    return clock() - started
+    return time.perf_counter() - started
 
 
 def private_megabytes() -> float:
     """Return what this process alone holds in memory; files that are mapped belong to all."""
     rollup = Path("/proc/self/smaps_rollup").read_text()
     return sum(int(kilobytes) for kilobytes in re.findall(r"Anonymous: +(\d+)", rollup)) / 1024
-
-
-class Peak(threading.Thread):
-    """Notes the most private memory that this process has while the block runs."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._ended = threading.Event()
-        self.megabytes = 0.0
-
-    def run(self) -> None:
-        """Look five times a second."""
-        while not self._ended.wait(0.2):
-            self.megabytes = max(self.megabytes, private_megabytes())
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self.join()

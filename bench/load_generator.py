@@ -1,6 +1,6 @@
 """Clients that search, click, write and upload over HTTP, each in a thread, all in a process of their own; prints JSON.
 
-Started by ``service_load.py`` and ``mixed_load.py``. A client keeps one connection, asks, and clicks one of the answers
+Started by ``servers.py``. A client keeps one connection, asks, and clicks one of the answers
 where clicks are wanted, then asks again. With ``--writes`` that share of its turns adds a text, changes one of its own
 or removes it, and it never has more than two, so that the collection does not grow; with ``--uploads`` it searches with
 a picture that it sends. Standard library alone, because a richer client would cost more than the service.

@@ -26,7 +26,7 @@ import numpy as np
 
 from bench.campaign import RECORD, add_round, next_seed
 from bench.painted_collection import painted_collection
-from bench.service_load import Memory, free_port, load, process
+from bench.servers import Memory, free_port, load, process
 from diptych.collection import Collection
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.log import click_log_path

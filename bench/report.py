@@ -1,10 +1,9 @@
-"""What the speed scripts share: arguments, turns, ratios with their spread, and the rows that they leave.
+"""Shared by the speed campaigns: arguments, turns, ratios with their spread, and the record of what was measured.
 
-Ours and theirs are measured in turns, so that other work on the machine meets both. A ratio says how many times better
-we are: the median over the turns of theirs by ours where less is better, of ours by theirs for rates (units that end in
-``/s``). Its spread is half the distance between its quartiles, as a share of it. What is compared is a peer, another
-library for the same result, or a limit: work that cannot be avoided, or a bar that was set. With ``--json FILE`` a
-script writes its rows and the facts of the machine; rows of the same work with different sizes are a curve.
+Ours and theirs are measured in turns, so that other work on the machine affects both. A ratio says how many times
+better we are: the median over the turns of theirs by ours where less is better, of ours by theirs for rates (units that
+end in ``/s``). Its spread is half the distance between its quartiles, as a share of it. Others are peers (another
+library for the same result) or limits (work that cannot be avoided, or a bar).
 """
 
 from __future__ import annotations
@@ -25,8 +24,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-NOT_INSTALLED = "not installed"
-_VERSIONS = ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
+from diptych.benchmark.peak_memory import peak_resident_bytes
+
+VERSIONS = ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
+PROCESSOR_SECONDS = "processor s"
 
 Clock = Callable[[], float]
 Runs = Mapping[str, Callable[[], object] | None]
@@ -34,32 +35,29 @@ Runs = Mapping[str, Callable[[], object] | None]
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: ours, and what it is compared with, if anything."""
+    """One measurement, and what it is compared with, if anything."""
 
     script: str
     work: str
-    ours: float | None
+    ours: float
     unit: str
-    repeats: int
     peer: str | None = None
     limit: str | None = None
     theirs: float | None = None
     ratio: float | None = None
     spread: float | None = None
     bar: float | None = None
-    size: int | None = None
     note: str | None = None
 
     @property
     def is_missed(self) -> bool:
-        """Whether the ratio is below its bar."""
+        """True if the ratio is below its bar."""
         return self.bar is not None and self.ratio is not None and self.ratio < self.bar
 
     def __str__(self) -> str:
-        name = self.work if self.size is None else f"{self.work}, {self.size:,}"
-        line = f"{name:<58}" + ("" if self.ours is None else f"{self.ours:>10.4g} {self.unit}")
+        line = f"{self.work:<58}{self.ours:>10.4g} {self.unit}"
         if (other := self.peer or self.limit) is not None:
-            line += f"   {other}: " + (self.note or NOT_INSTALLED if self.theirs is None else f"{self.theirs:.4g}")
+            line += f"   {other}: " + ("not installed" if self.theirs is None else f"{self.theirs:.4g}")
         if self.ratio is not None:
             line += f", {self.ratio:.2f}x ±{self.spread or 0:.0%}"
         if self.bar is not None:
@@ -68,15 +66,14 @@ class Row:
 
 
 class SpeedReport:
-    """Collects the rows of a script, prints them as they come, and ends with the exit status."""
+    """Collects the rows of a campaign, prints them as they come, and ends with the exit status."""
 
     def __init__(self, script: str, options: argparse.Namespace, *, threads: int | None = None) -> None:
         self._script = Path(script).stem
         self._json: Path | None = options.json
         self._rows: list[Row] = []
         self._missed: list[str] = []
-        # Of numerical libraries; what they leave unlimited is counted by processor time.
-        threadpool_limits(threads)
+        self._threads = threadpool_limits(threads)
         load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
         print(f"{self._script}: {len(available_cores())} cores{load}", flush=True)
 
@@ -86,35 +83,19 @@ class SpeedReport:
         ours: Sequence[float],
         theirs: Sequence[float] | None,
         *,
-        peer: str | None = None,
-        limit: str | None = None,
         unit: str = "s",
         bar: float | None = None,
-        size: int | None = None,
-        note: str | None = None,
+        **facts: str | None,
     ) -> None:
         """Add what the turns took, ours beside a peer's or a limit's; ``theirs`` is None for a peer that is missing."""
-        facts = {"unit": unit, "peer": peer, "limit": limit, "size": size}
+        mine = float(np.median(ours))
         if theirs is None:
-            note = note or NOT_INSTALLED
-            self._add(Row(self._script, work, float(np.median(ours)), repeats=len(ours), note=note, **facts))
+            self._add(Row(self._script, work, mine, unit, **facts))
             return
         ratios = np.asarray(ours) / np.asarray(theirs) if unit.endswith("/s") else np.asarray(theirs) / np.asarray(ours)
         ratio, (low, high) = float(np.median(ratios)), np.percentile(ratios, [25, 75])
-        self._add(
-            Row(
-                self._script,
-                work,
-                float(np.median(ours)),
-                repeats=len(ratios),
-                theirs=float(np.median(theirs)),
-                ratio=ratio,
-                spread=float((high - low) / 2 / ratio),
-                bar=bar,
-                note=note,
-                **facts,
-            )
-        )
+        compared = {"ratio": ratio, "spread": float((high - low) / 2 / ratio), "bar": bar}
+        self._add(Row(self._script, work, mine, unit, theirs=float(np.median(theirs)), **compared, **facts))
 
     def race(
         self,
@@ -125,24 +106,23 @@ class SpeedReport:
         *,
         limits: Runs | None = None,
         bars: Mapping[str, float] | None = None,
-        clock: Clock = time.perf_counter,
-        size: int | None = None,
+        clock: Clock = time.process_time,
     ) -> None:
         """Measure ours beside peers and limits, in turns, and add a row for each of them."""
-        unit = "processor s" if clock is time.process_time else "s"
+        unit = PROCESSOR_SECONDS if clock is time.process_time else "s"
         times = in_turns({"ours": ours, **peers, **(limits or {})}, repeats, clock=clock)
         for kind, others in (("peer", peers), ("limit", limits or {})):
             for name in others:
-                facts = {kind: name, "unit": unit, "bar": (bars or {}).get(name), "size": size}
-                self.compare(work, times["ours"], times.get(name), **facts)
+                bar = (bars or {}).get(name)
+                self.compare(work, times["ours"], times.get(name), unit=unit, bar=bar, **{kind: name})
 
-    def bound(self, work: str, ours: Sequence[float], most: float, *, unit: str = "s", limit: str = "bar") -> None:
+    def bound(self, work: str, ours: Sequence[float], bound: float, *, unit: str = "s", limit: str = "bar") -> None:
         """Add what must not be above a bound (below it, for rates)."""
-        self.compare(work, ours, np.full(len(ours), most), limit=limit, unit=unit, bar=1.0)
+        self.compare(work, ours, np.full(len(ours), bound), limit=limit, unit=unit, bar=1.0)
 
-    def cost(self, work: str, ours: Sequence[float], *, size: int | None = None, unit: str = "s") -> None:
+    def cost(self, work: str, ours: Sequence[float], *, unit: str = "s") -> None:
         """Add what nothing is compared with."""
-        self._add(Row(self._script, work, float(np.median(ours)), unit, len(ours), size=size))
+        self._add(Row(self._script, work, float(np.median(ours)), unit))
 
     def hold(self, what: str, is_met: bool, shown: str) -> None:
         """Print a condition that speed must not cost, such as agreement, and remember when it is not met."""
@@ -153,8 +133,8 @@ class SpeedReport:
     def finish(self) -> int:
         """Write the rows where they were asked for, name the bars that were missed, and return the exit status."""
         if self._json is not None:
-            found = {"machine": machine_facts(), "rows": [asdict(row) for row in self._rows]}
-            self._json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            content = {"machine": machine_facts(), "rows": [asdict(row) for row in self._rows]}
+            self._json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         missed = [*(row.work for row in self._rows if row.is_missed), *self._missed]
         print(f"missed: {', '.join(missed)}" if missed else "all bars met")
         return 1 if missed else 0
@@ -165,9 +145,9 @@ class SpeedReport:
 
 
 def speed_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the arguments of every speed script."""
+    """Return a parser with the arguments of every speed campaign."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a run of all scripts in minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a try")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the facts of the machine there")
     return parser
 
@@ -187,8 +167,15 @@ def in_turns(runs: Runs, repeats: int, *, clock: Clock = time.perf_counter) -> d
     return {name: taken[1:] for name, taken in times.items()}
 
 
+def peak_growth(work: Callable[[], object]) -> int:
+    """Return by how many bytes the peak memory of this process grows while some work is done."""
+    before = peak_resident_bytes()
+    work()
+    return peak_resident_bytes() - before
+
+
 def installed(package: str) -> bool:
-    """Return whether a peer can be imported."""
+    """Return True if a peer can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -199,7 +186,6 @@ def available_cores() -> set[int]:
 
 def machine_facts() -> dict[str, Any]:
     """Return what the numbers depend on besides us."""
-    versions = {name: _version(name) for name in _VERSIONS}
     blas = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info() if "blas" in str(pool)})
     return {
         "processor": _processor(),
@@ -207,7 +193,7 @@ def machine_facts() -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "architecture": platform.machine(),
         "python": platform.python_version(),
-        **versions,
+        **{name: _version(name) for name in VERSIONS},
         "blas": ", ".join(blas),
         "date": datetime.now(UTC).date().isoformat(),
     }
