@@ -177,7 +177,7 @@ def codes(report: SpeedReport, n_codes: int, rounds: int) -> None:
         assert run is None or (run().ravel() == expected).all(), f"{name} does not find the nearest"
     work = f"exact search of {n_codes:,} codes of {8 * CODE_BYTES} bits"
     bars = {"faiss": FAISS_CODES_BAR, "usearch": FAISS_CODES_BAR, "NumPy": NUMPY_BAR}
-    report.race(work, lambda: nearest_codes(query, gallery, K, threads=1), runs, rounds, bars=bars)
+    report.race(work, lambda: nearest_codes(query, gallery, K), runs, rounds, bars=bars)
 
 
 def main() -> int:
