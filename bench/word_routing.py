@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.painted_words import paint, words_of
 from diptych.collection import Collection, Record
 from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.collection.search.sought_words import folded_words
 from diptych.data.folders import data_folder
 from diptych.encoders.text.english_words import describing_words
 from diptych.retriever import Retriever
+from tests.doubles.painted_words import paint, words_of
 
 MODES = ("similarity", "words", "both", "auto")
 N_SIGNS, N_NAMES = 200, 40

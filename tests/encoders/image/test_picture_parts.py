@@ -9,9 +9,10 @@ from PIL import Image
 from diptych.collection.search.sought_words import folded_words
 from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.image.picture_parts import PictureTextReader
+from tests.doubles.painted_words import paint, words_of
+from tests.doubles.signs import plain_sign
 
 pytest.importorskip("rapidocr")
-painted = pytest.importorskip("painted_words")
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +21,17 @@ def reader() -> PictureTextReader:
 
 
 def test_nearly_all_words_of_painted_pictures_are_read(reader: PictureTextReader) -> None:
-    """In two hundred pictures, bench/picture_text.py finds what this looks for in a few."""
     n_words = n_found = 0
     for seed in (0, 4, 8):
-        found = set(folded_words(reader.read(painted.paint(seed)).text))
-        wanted = [word.lower() for word in painted.words_of(seed).words]
+        found = set(folded_words(reader.read(paint(seed)).text))
+        wanted = [word.lower() for word in words_of(seed).words]
         n_words += len(wanted)
         n_found += sum(word in found for word in wanted)
     assert n_found >= 0.95 * n_words
 
 
 def test_boxes_lie_on_their_words(reader: PictureTextReader) -> None:
-    sign, boxes = painted.plain_sign(["OPEN", "Kaliso 4711"])
+    sign, boxes = plain_sign(["OPEN", "Kaliso 4711"])
     found = reader.read(sign)
     assert found.text.splitlines() == ["OPEN", "Kaliso 4711"]
     assert [word.text for word in found.words] == ["OPEN", "Kaliso", "4711"]
@@ -45,7 +45,7 @@ def test_boxes_lie_on_their_words(reader: PictureTextReader) -> None:
 
 
 def test_a_turned_photograph_is_read_upright(reader: PictureTextReader) -> None:
-    sign, _ = painted.plain_sign(["OPEN"])
+    sign, _ = plain_sign(["OPEN"])
     turned = sign.transpose(Image.Transpose.ROTATE_90)
     exif = turned.getexif()
     exif[0x0112] = 6
@@ -54,7 +54,7 @@ def test_a_turned_photograph_is_read_upright(reader: PictureTextReader) -> None:
 
 
 def test_a_lone_letter_is_no_text(reader: PictureTextReader) -> None:
-    assert reader.read(painted.plain_sign(["X"])[0]).words == ()
+    assert reader.read(plain_sign(["X"])[0]).words == ()
 
 
 def test_a_photograph_without_text_has_none(reader: PictureTextReader) -> None:

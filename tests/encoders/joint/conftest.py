@@ -1,4 +1,4 @@
-"""The tiny models that the scripts ``make_tiny_*_model*.py`` wrote, and what transformers and OpenCLIP make of them."""
+"""The tiny models that ``make_tiny_*.py`` wrote, and what transformers and OpenCLIP make of them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Needs torch, transformers, onnx and Pillow, which the tests then do not:
 
-    python scripts/make_tiny_joint_models.py tests/encoders/joint/fixtures
+    python tests/encoders/joint/make_tiny_joint_models.py tests/encoders/joint/fixtures
 
 The networks have random weights. Folders ``clip`` (float16 weights), ``siglip`` (bfloat16 weights) and ``exported``
 (ONNX files of the first) are models as users have them; ``inputs``, ``expected_*`` and ``preparations`` are what to put

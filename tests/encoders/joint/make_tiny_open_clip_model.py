@@ -2,7 +2,7 @@
 
 Needs the environment of `make test-joint`, and the pictures that `make_tiny_joint_models.py` wrote:
 
-    build/joint/bin/python scripts/make_tiny_open_clip_model.py tests/encoders/joint/fixtures
+    build/joint/bin/python tests/encoders/joint/make_tiny_open_clip_model.py tests/encoders/joint/fixtures
 
 The network has random float16 weights; its image tower is one of timm, made tiny under its own name.
 """

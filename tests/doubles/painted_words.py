@@ -1,7 +1,6 @@
 """Pictures with words in them, painted in many fonts, sizes, colours, turns and on many grounds.
 
-``words_of`` and ``paint`` are used by ``picture_text.py``, ``word_routing.py`` and the tests. What they say is
-known, and the same seed paints the same picture wherever matplotlib has the same fonts.
+The words are known, and the same seed paints the same picture wherever matplotlib has the same fonts.
 """
 
 from __future__ import annotations
