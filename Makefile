@@ -111,7 +111,7 @@ bench: $(READY) ## measure speed beside peers and write docs/performance.md; SCR
 campaigns: $(READY) ## kills, power cuts, full disk, damage, fuzzing, load: TRIALS=n MINUTES=30
 	@for campaign in $(foreach name,kill_trials killed_learning power_cuts full_disk byte_flips,'$(name) $(TRIALS:%=--trials %)') \
 			$(foreach name,fuzz hostile_pictures hostile_requests,'$(name) --minutes $(or $(MINUTES),30)') \
-			'mixed_load --minutes $(or $(MINUTES),10) --to $(WORK)/load'; do \
+			'mixed_load --minutes $(or $(MINUTES),10)'; do \
 		printf '\n== %s ==\n' "$$campaign"; $(BIN)/python -m bench.$$campaign || failed=1; done; \
 		$(BIN)/python -m bench.reliability_page; exit $${failed:-0}
 

@@ -39,7 +39,6 @@ class PointRetriever:
     name = "points"
     fingerprint = image_fingerprint = text_fingerprint = "points-of-a-benchmark"
     cutoff = 0.5
-
     space = Space("cosine")
 
     def __init__(self, width: int = WIDTH) -> None:

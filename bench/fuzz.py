@@ -1,18 +1,15 @@
 """Give broken input to everything that reads files or texts of others, and see that it is refused in one sentence.
 
-    python -m bench.fuzz [filter query captions clicks model words facts features ...] [--minutes 30] [--resume]
+    python -m bench.fuzz [filter query captions clicks model words facts features ...] [--minutes 30]
 
 Each kind of input starts from a few good ones. They are cut, doubled, mixed and garbled, and those that bring about an
-answer which none brought about before, or reach a line of code that none reached before (from Python 3.12 on), are
-garbled further; they are kept for the next time. The reader works in a process of its own with limited memory. It may
-return, or raise an error of Diptych; any other error, a process that dies and one that takes longer than ten seconds of
-a processor are findings. Their inputs are kept in ``bench/corpus``.
+answer which none brought about before are garbled further; they are kept for the next time. The reader works in a
+process of its own with limited memory. It may return, or raise an error of Diptych; any other error, a process that
+dies and one that takes longer than ten seconds of a processor are findings. Their inputs are kept in ``bench/corpus``.
 
 Minutes are those of a processor, so that a busy machine makes them last longer and not count for less. The kinds take
-turns of two minutes; each turn is a round of the record, and prints a line of JSON. ``--resume`` counts the minutes
-that are recorded. Several processes, also on several machines, need records and ``--seed`` of their own; the lines of
-their records are appended to ``results/reliability.jsonl``. ``--once`` reads the good inputs, some garbled ones and
-those of the corpus once, in this process. Exits with 1 where there was a finding.
+turns of two minutes; each turn is a round of the record, and prints a line of JSON. ``--once`` reads the good inputs,
+some garbled ones and those of the corpus once, in this process. Exits with 1 where there was a finding.
 """
 
 from __future__ import annotations
@@ -29,14 +26,14 @@ import tempfile
 import time
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from bench.campaign import add_round, arguments, next_seed, recorded
+from bench.campaign import add_round, arguments, next_seed
 from bench.fuzz_kinds import KINDS, Input, Kind
 from diptych.errors import DiptychError
 
@@ -133,38 +130,22 @@ def finding(kind: Kind, folder: Path, given: Input) -> tuple[str, str]:
     return "read", ""
 
 
-def new_line_counter() -> Callable[[], int]:
-    """Return a function that says how many lines of code have been reached by now; always none before Python 3.12."""
-    if sys.version_info < (3, 12):
-        return lambda: 0
-    reached, watch = [0], sys.monitoring
-
-    def count(code: object, line: int) -> object:
-        reached[0] += 1
-        return watch.DISABLE
-
-    watch.use_tool_id(watch.COVERAGE_ID, "fuzz")
-    watch.register_callback(watch.COVERAGE_ID, watch.events.LINE, count)
-    watch.set_events(watch.COVERAGE_ID, watch.events.LINE)
-    return lambda: reached[0]
-
-
 def _work(name: str, seed: int, kept: Path, connection: Connection) -> None:
     """Read garbled inputs in a process of its own, telling of each before it is read and what came of it."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kind, rng = KINDS[name], random.Random(seed)
-    inputs, known, lines = kind.seeds(), set[str](), new_line_counter()
+    inputs, known = kind.seeds(), set[str]()
     again = [(file.suffix, file.read_bytes()) for file in sorted(kept.glob("*"))]
     begun = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         for given in chain(again, iter(lambda: garbled(rng, inputs), None)):
-            n_lines, longest = lines(), int(time.process_time()) + 1 + LONGEST_SECONDS
+            longest = int(time.process_time()) + 1 + LONGEST_SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (longest, resource.RLIM_INFINITY))
             connection.send((given, 0.0, ""))
             outcome, error = finding(kind, Path(folder), given)
             connection.send((None, time.process_time() - begun, error))
-            if outcome and (outcome not in known or lines() > n_lines) and len(inputs) < MOST_INPUTS:
+            if outcome and outcome not in known and len(inputs) < MOST_INPUTS:
                 known.add(outcome)
                 inputs.append(given)
                 keep(kept, given)
@@ -243,7 +224,7 @@ def _cause(wrong: str) -> str:
 def _take_turn(name: str, minutes: float, options: Namespace, seen: set[str]) -> None:
     """Fuzz a kind for some minutes, and record what was found that has not been seen."""
     fault = f"garbled {name}"
-    seed = max(options.seed, next_seed(options.record, fault))
+    seed = next_seed(options.record, fault)
     trials, seconds, n_seen = 0, 0.0, len(seen)
     # Each process that was ended has had a seed of its own.
     for given, used, wrong in fuzz(name, 60 * minutes, 1000 * seed, options.inputs / name):
@@ -277,8 +258,6 @@ def main() -> None:
     """Fuzz the chosen kinds in turns."""
     parser = arguments(__doc__, minutes=30.0)
     parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="by default all, so many minutes each")
-    parser.add_argument("--resume", action="store_true", help="count the minutes that are recorded")
-    parser.add_argument("--seed", type=int, default=0, help="begin here or after what is recorded, whichever is later")
     parser.add_argument("--inputs", type=Path, default=KEPT_INPUTS, help="where inputs to garble further are kept")
     parser.add_argument("--findings", type=Path, default=CORPUS, help="where inputs that are findings are kept")
     parser.add_argument("--once", action="store_true", help="read a few inputs of each kind and those of the corpus")
@@ -286,10 +265,6 @@ def main() -> None:
     if options.once:
         sys.exit("\n".join(findings_at_once(options.kinds or list(KINDS))) or 0)
     left = dict.fromkeys(options.kinds or KINDS, options.minutes)
-    for line in recorded(options.record) if options.resume else ():
-        name = line["fault"].removeprefix("garbled ")
-        if name in left:
-            left[name] -= line.get("processor_minutes", 0.0)
     seen = {name: set[str]() for name in left}
     while waiting := [name for name in left if left[name] > 0.01]:
         for name in waiting:

@@ -1,15 +1,15 @@
 """A crowd on the service: searches, clicks, writes and uploads at once, and what becomes of latency and memory.
 
-    python -m bench.mixed_load [--minutes M] [--clients N] [--items N] [--workers N] [--to FOLDER]
+    python -m bench.mixed_load [--minutes M] [--clients N] [--items N] [--workers N]
 
-``make campaigns`` runs it. ``diptych serve`` runs as a process of its own with a collection of ``--items`` items of the
-default retriever's space, the clients in another. A tenth of what they do are writes: each adds texts, changes and
-removes them, so that the collection stays as large as it is; some search with pictures that they send, and every search
-is followed by a click. Latencies and memory over time are drawn into ``FOLDER/load.png``, by default ``build/load``.
-Bars: no write is refused or fails; nothing that was acknowledged is lost, and nothing that was removed is there; the
-99th percentile of searches is at most 3 times their median; and, for runs of ten minutes and more, a line fitted to the
-memory over the last two thirds rises by at most 1 % an hour. The command exits with 1 when a bar is missed. Runs that
-are long enough for all bars are added to the record of ``bench/campaign.py``, with the load of the machine.
+``make campaigns`` runs it. ``diptych serve`` runs as a process of its own with a collection of ``--items`` items of
+the default retriever's space, the clients in another. A tenth of what they do are writes: each adds texts, changes and
+removes them, so that the collection stays as large as it is; some search with pictures that they send, and every
+search is followed by a click. Bars: no write is refused or fails; nothing that was acknowledged is lost, and nothing
+that was removed is there; the 99th percentile of searches is at most 3 times their median; and, for runs of ten
+minutes and more, a line fitted to the memory over the last two thirds rises by at most 1 % an hour. The command exits
+with 1 when a bar is missed. Runs that are long enough for all bars are added to the record of ``bench/campaign.py``,
+with the load of the machine.
 """
 
 from __future__ import annotations
@@ -57,33 +57,6 @@ def lost(folder: Path, report: dict[str, Any]) -> list[str]:
     return wrong + [f"{item} is there again" for item in report["removed"] if item in there]
 
 
-def draw(turns: list[Any], memory: list[tuple[float, float]], file: Path) -> None:
-    """Draw percentiles of latency and memory over time."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    figure, (latency, room) = plt.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
-    begin = min(wall for _, wall, _, _ in turns)
-    width = max(1.0, (max(wall for _, wall, _, _ in turns) - begin) / 60)
-    groups = {"searches": ("search",), "clicks": ("click",), "writes": WRITING}
-    for colour, (name, kinds) in zip(("C0", "C1", "C2"), groups.items(), strict=True):
-        times = np.array([(wall - begin, took * 1e3) for kind, wall, took, _ in turns if kind in kinds]).reshape(-1, 2)
-        places = (times[:, 0] // width).astype(int)
-        for percentile, style in ((50, "-"), (99, ":")):
-            shown = [(at * width, np.percentile(times[places == at, 1], percentile)) for at in np.unique(places)]
-            latency.plot(*np.array(shown).reshape(-1, 2).T, style, color=colour, label=f"{name}, p{percentile}")
-    latency.set(ylabel="milliseconds", yscale="log")
-    latency.legend(ncols=3, fontsize="small")
-    times, sizes = np.array(memory).T
-    room.plot(times - times[0], sizes)
-    room.set(xlabel="seconds", ylabel="memory of the service, MiB", ylim=(0, 1.2 * sizes.max()))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    print(f"drawn into {file}")
-
-
 def main() -> int:
     """Measure, print, draw and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -91,7 +64,6 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--to", type=Path, default=Path("build/load"))
     options = parser.parse_args()
     cores, busy = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     print(f"{options.items:,} items, {options.clients} clients, {cores} cores, load {busy:.1f}", flush=True)
@@ -119,7 +91,6 @@ def main() -> int:
     median, tail = np.percentile(latencies["search"], [50, 99])
     times = [when for when, _ in memory.noted]
     an_hour = growth * 3600 / max(1.0, (times[-1] - times[len(times) // 3]))
-    draw(report["turns"], memory.noted, options.to / "load.png")
     print(f"refused or failed: {dict(statuses) or 'nothing'}{'; ' + report['errors'][0] if report['errors'] else ''}")
     print(f"lost: {len(missing)} of {len(report['own']):,} items{'; ' + missing[0] if missing else ''}")
     print(f"clicks: {clicks:,} acknowledged, {logged:,} in the log with those before")

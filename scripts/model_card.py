@@ -185,7 +185,6 @@ English caption of the same photo, among 1,000 photos, with R@10 {_by_language(l
 (`bench/language_queries.tsv`), written in English and translated, find the ten photos of Flickr8k's test part
 whose English captions lie nearest; the share found among the first ten answers, relative to English:
 {_shares(languages.queries)}.
-`python scripts/language_recall.py` measures the languages alone.
 
 **Probabilities.** Calibrated on Flickr8k's development photos by logistic regression, with the stated assumption that
 one picture in {round(1 / prior)} is relevant to a query. Only the photo a caption was written for counts as relevant
