@@ -18,15 +18,14 @@ import argparse
 import io
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from bench.ldsp_flickr8k import MEASURES, PARTS, line, recalls
 from diptych.arrays import unit_rows
-from diptych.metrics import RecallAtK, SameLabel, evaluate
 from diptych.models import LDSP, MNiL
 from diptych.models.neural._torch import choose_device, torch_package
 from diptych.models.neural.mnil._joint_training import EpochRecord
@@ -37,11 +36,12 @@ from diptych.models.neural.mnil._picture_tower import (
     read_weights,
     write_weights,
 )
-from diptych.space import Space
 
-MEASURES = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
-PARTS = ("train", "dev", "test")
-PHOTOS, WEIGHTS = "flickr8k.npz", "resnet50.npz"
+PHOTOS = "flickr8k.npz"
+WEIGHTS = "resnet50.npz"
+TOPICS = 512
+LDSP_EPOCHS = 30
+PICTURES_AT_ONCE = 128
 
 
 def pack(folder: Path, side: int, quality: int, most: int | None) -> None:
@@ -96,14 +96,6 @@ def unpacked(folder: Path, part: str) -> tuple[np.ndarray, list[str], np.ndarray
     return np.stack(pictures), captions, owners
 
 
-def recalls(images: np.ndarray, texts: np.ndarray, owners: np.ndarray, space: Space) -> np.ndarray:
-    """Return R@1/5/10 of image queries, then of text queries."""
-    numbers = np.arange(len(images))
-    by_image = evaluate(images, texts, space, SameLabel(numbers, owners), MEASURES, direction="image_query")
-    by_text = evaluate(texts, images, space, SameLabel(owners, numbers), MEASURES, direction="text_query")
-    return np.array([way.mean[measure] for way in (by_image, by_text) for measure in MEASURES])
-
-
 def resnet_features(pictures: np.ndarray, weights: Path) -> np.ndarray:
     """Return the pooled features of ResNet-50 as it comes."""
     torch, device = torch_package(), choose_device("auto")
@@ -111,11 +103,6 @@ def resnet_features(pictures: np.ndarray, weights: Path) -> np.ndarray:
     with torch.no_grad():
         blocks = np.array_split(pictures, -(-len(pictures) // 100))
         return np.concatenate([tower.features(tower.tensor(block)).cpu().numpy() for block in blocks])
-
-
-def line(name: str, values: Sequence[float] | np.ndarray) -> str:
-    """Return one line of the table."""
-    return f"{name:<30}" + "".join(f"{value:>8.3f}" for value in values)
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:
@@ -130,18 +117,18 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     features = [unit_rows(resnet_features(part, folder / WEIGHTS)) for part in (pictures, unseen)]
     counter = TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2))
     counts = counter.fit_transform(captions)
-    topics = TruncatedSVD(min(options.topics, counts.shape[1] - 1), random_state=0).fit(counts)
+    topics = TruncatedSVD(min(TOPICS, counts.shape[1] - 1), random_state=0).fit(counts)
     words = [topics.transform(counter.transform(texts)) for texts in (captions, unseen_captions)]
 
-    print(f"{'':<30}" + "".join(f"{way} {m.label}"[:8].rjust(8) for way in ("i", "t") for m in MEASURES))
+    print(f"{'':<40}" + "".join(f"{way} {m.label}"[:8].rjust(8) for way in ("i", "t") for m in MEASURES))
 
     def trained(tower: str, seed: int, part: str) -> np.ndarray:
         started = time.perf_counter()
         records: list[EpochRecord] = []
-        model = network(tower, seed, side, folder, options)
+        model = network(tower, seed, side, folder, options.epochs)
         model.fit(_repeated(pictures, owners), captions, progress=records.append)
         photos, texts, of_photo = (unseen, unseen_captions, unseen_owners) if part == "test" else unpacked(folder, part)
-        values = recalls(model.encode_images(photos), model.encode_texts(texts), of_photo, model.space)
+        values = recalls(model.encode_images(photos), model.encode_texts(texts), of_photo)
         print(line(f"MNiL, {tower}, {part}, seed {seed}", values), f"{time.perf_counter() - started:8.0f} s")
         last = records[-1]
         print(f"  {last.pictures_per_second:,.0f} pictures/s, {last.draws:.1f} draws, loss {last.loss:.3f}", flush=True)
@@ -153,9 +140,9 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     found: dict[str, list[np.ndarray]] = {"LDSP": [], "MNiL": []}
     for seed in range(options.seeds):
         started = time.perf_counter()
-        branches = LDSP(random_state=seed, epochs=options.ldsp_epochs).fit(features[0][owners], words[0])
+        branches = LDSP(random_state=seed, epochs=LDSP_EPOCHS).fit(features[0][owners], words[0])
         points = branches.encode_images(features[1]), branches.encode_texts(words[1])
-        found["LDSP"].append(recalls(*points, unseen_owners, branches.space))
+        found["LDSP"].append(recalls(*points, unseen_owners))
         print(line(f"LDSP, seed {seed}", found["LDSP"][-1]), f"{time.perf_counter() - started:8.0f} s", flush=True)
         found["MNiL"].append(trained(tower, seed, "test"))
     means = {name: np.mean(values, axis=0) for name, values in found.items()}
@@ -167,7 +154,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     return 0 if is_met else 1
 
 
-def network(tower: str, seed: int, side: int, folder: Path, options: argparse.Namespace) -> MNiL:
+def network(tower: str, seed: int, side: int, folder: Path, epochs: int) -> MNiL:
     """Return MNiL from pixels with one of the text towers, untrained."""
     return MNiL(
         image_tower="resnet50",
@@ -175,23 +162,22 @@ def network(tower: str, seed: int, side: int, folder: Path, options: argparse.Na
         image_side=side,
         image_crop=side - side // 9,
         flip=True,
-        n_components=options.components,
+        n_components=512,
         text_tower=tower,
-        word_size=options.words,
-        hidden_size=options.hidden,
+        word_size=300,
+        hidden_size=512,
         dropout=0.3,
         min_texts=3,
         max_words=32 if tower == "minilm" else 20,
-        learning_rate=options.rate,
-        map_factor=options.map_factor,
-        image_factor=options.image_factor,
-        weight_decay=options.decay,
-        margin=options.margin,
-        positive=options.positive,
-        batch_size=5 * options.pictures,
+        learning_rate=1e-3,
+        map_factor=1.0,
+        image_factor=0.05,
+        weight_decay=1e-2,
+        margin=0.3,
+        positive="own_pair",
+        batch_size=5 * PICTURES_AT_ONCE,
         texts_per_picture=5,
-        epochs=options.epochs,
-        compile=options.compile,
+        epochs=epochs,
         random_state=seed,
     )
 
@@ -213,19 +199,6 @@ def main() -> int:
     parser.add_argument("--towers", nargs="+", choices=("words", "minilm"), default=["words", "minilm"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--ldsp-epochs", type=int, default=30)
-    parser.add_argument("--pictures", type=int, default=128, help="pictures in a batch, with five captions each")
-    parser.add_argument("--topics", type=int, default=512, help="latent semantics for LDSP")
-    parser.add_argument("--components", type=int, default=512)
-    parser.add_argument("--words", type=int, default=300)
-    parser.add_argument("--hidden", type=int, default=512)
-    parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--map-factor", type=float, default=1.0)
-    parser.add_argument("--image-factor", type=float, default=0.05)
-    parser.add_argument("--decay", type=float, default=1e-2)
-    parser.add_argument("--margin", type=float, default=0.3)
-    parser.add_argument("--positive", choices=("own_pair", "same_class"), default="own_pair")
-    parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     if options.pack is not None:
         pack(options.pack, options.side, options.quality, options.most)

@@ -273,7 +273,11 @@ def main() -> None:
     chosen.add_argument(
         "--words", action="store_true", help="calibrate the packaged retrievers and ask for words again"
     )
+    chosen.add_argument("--card", type=Path, help="write the card of the record into this file")
     arguments = parser.parse_args()
+    if arguments.card:
+        arguments.card.write_text(model_card(CardRecord.read(), NETWORKS, MIRRORED), encoding="utf-8")
+        return
     if arguments.words:
         write_card(words_again(CardRecord.read()))
     elif arguments.again:
