@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_type_hints
 
 Estimator = TypeVar("Estimator")
 LATER = ("scipy.stats", "pandas")
@@ -77,6 +77,12 @@ def _parameters_of(constructor: Any) -> dict[str, inspect.Parameter]:
     if constructor is object.__init__:
         return {}
     return dict(list(inspect.signature(constructor).parameters.items())[1:])
+
+
+def parameter_types(cls: type) -> dict[str, Any]:
+    """Return the types of a constructor's parameters by name; those of a dataclass are resolved where they stand."""
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    return get_type_hints(owner if "__dataclass_fields__" in vars(owner) else vars(owner)["__init__"])
 
 
 def clone(estimator: Estimator) -> Estimator:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from diptych.encoders import Concatenated, Encoder
 from diptych.encoders.encoder import Modality
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.estimators import parameter_types
 from diptych.lazy_exports import import_exports
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _build_one(typed: str, modality: Modality, option: str) -> Encoder:
     for parameter in parameters:
         if parameter not in known:
             raise UnknownNameError(f"parameter of {cls.__name__}", parameter, known)
-    hints = get_type_hints(cls.__init__)
+    hints = parameter_types(cls)
     checked = {key: _checked(value, hints.get(key, Any), f"{key!r} of {name}") for key, value in parameters.items()}
     missing = [key for key, about in known.items() if about.default is about.empty and key not in checked]
     if missing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.estimators import clone
+from diptych.estimators import clone, parameter_types
 from diptych.lazy_exports import import_exports
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space
@@ -136,7 +136,7 @@ def _as_model(value: Any, name: str) -> CrossModalModel | None:
 
 
 def _takes_model(model: CrossModalModel, name: str) -> bool:
-    hint = get_type_hints(type(model).__init__).get(name)
+    hint = parameter_types(type(model)).get(name)
     return any(isinstance(kind, type) and issubclass(kind, CrossModalModel) for kind in (hint, *get_args(hint)))
 
 

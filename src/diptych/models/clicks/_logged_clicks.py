@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
@@ -152,14 +153,16 @@ _REMEMBERED, _LONGEST_REMEMBERED = 4096, 1000
 _BLOCK_ROWS = 8192
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NeighbourQueryModel(LoggedClickModel):
     """A query is what its neighbours clicked: at most ``n_neighbours`` log queries of ``min_similarity`` or more.
 
     A query that is in the log itself, as a set of words, is its own and only neighbour.
     """
 
-    n_neighbours: int
-    min_similarity: float
+    n_neighbours: int = 30
+    min_similarity: float = 0.3
+    clicks: ClickScale = "log1p"
 
     def answers(self, query: str) -> bool:
         """Tell whether a similar query was ever clicked; all scores are 0 otherwise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -144,25 +144,22 @@ _FEWEST_QUERIES = 20
 _HELD_OUT_TRIPLETS = 20_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginRankingModel(ClickModel):
     """Ranks pictures by ⟨Wᵀx, t(q)⟩; a subclass says what t(q) is in ``_query_side`` and ``_encode_queries``."""
 
-    margin: float
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    decay: float
-    min_clicks: float
-    max_images: int
-    held_out: float
-    patience: int
-    random_state: int
-
-    mean_: FloatArray
-    projection_: FloatArray
-    text_weights_: FloatArray
-    losses_: FloatArray
-    held_out_losses_: FloatArray
+    max_words: int = 50000
+    margin: float = 1.0
+    min_clicks: float = 0.0
+    max_images: int = 20
+    epochs: int = 20
+    batch_size: int = 100
+    learning_rate: float = 0.05
+    decay: float = 0.9
+    held_out: float = 0.1
+    patience: int = 4
+    random_state: int = 0
+    projection_: FloatArray = field(init=False)
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()

@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks, unit_rows
 from diptych.models.base import check_choice, check_count
-from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel, WeightedImages
+from diptych.models.clicks._logged_clicks import NeighbourQueryModel, WeightedImages
 
 Normalisation = Literal["sum", "count"]
 
@@ -75,10 +75,7 @@ class Text2Image(NeighbourQueryModel):
 
     when_to_use: ClassVar[str] = "A click log and nothing else: the strongest simple method for queries people repeat."
 
-    n_neighbours: int = 30
     n_images: int = 50
-    min_similarity: float = 0.3
-    clicks: ClickScale = "log1p"
     normalisation: Normalisation = "sum"
 
     def _check_parameters(self) -> None:
@@ -122,10 +119,6 @@ class QueryBasedScoring(NeighbourQueryModel):
     """
 
     when_to_use: ClassVar[str] = "To compare with text2image: every picture clicked for a similar query counts."
-
-    n_neighbours: int = 30
-    min_similarity: float = 0.3
-    clicks: ClickScale = "log1p"
 
     def _weighted_images(self, query: str) -> WeightedImages:
         found, similarities = self._neighbours(query)
@@ -175,10 +168,7 @@ class OnlineClassification(NeighbourQueryModel):
     why_no_points: ClassVar[str] = "which clicked pictures count depends on the picture that is scored"
     when_to_use: ClassVar[str] = "Short lists of candidates for queries with several looks; cannot be indexed."
 
-    n_neighbours: int = 30
     n_images: int = 5
-    min_similarity: float = 0.3
-    clicks: ClickScale = "log1p"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -113,17 +113,6 @@ class PSI(MarginRankingModel):
     when_to_use: ClassVar[str] = "A large click log whose queries combine known words anew."
 
     n_components: int = 200
-    max_words: int = 50_000
-    margin: float = 1.0
-    min_clicks: float = 0.0
-    max_images: int = 20
-    epochs: int = 20
-    batch_size: int = 100
-    learning_rate: float = 0.05
-    decay: float = 0.9
-    held_out: float = 0.1
-    patience: int = 4
-    random_state: int = 0
 
     def answers(self, query: str) -> bool:
         """Tell whether a word of ``query`` is known; all scores are 0 otherwise."""
@@ -238,17 +227,7 @@ class DeViSE(MarginRankingModel):
     when_to_use: ClassVar[str] = "A click log, and queries with words that nobody has clicked for yet."
 
     vectors: str | PathLike[str] = "auto"
-    max_words: int = 50_000
     margin: float = 0.1
-    min_clicks: float = 0.0
-    max_images: int = 20
-    epochs: int = 20
-    batch_size: int = 100
-    learning_rate: float = 0.05
-    decay: float = 0.9
-    held_out: float = 0.1
-    patience: int = 4
-    random_state: int = 0
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a path is told as text, so that the model can be saved."""

@@ -66,6 +66,7 @@ def class_means(sums: Moments, views: Views) -> tuple[ClassMeans, ClassMeans]:
     return views[0].class_means(labels.image, labels.totals), views[1].class_means(labels.text, labels.totals)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralizedMultiviewModel(LinearProjectionModel):
     """Solves [[S_a, αC], [αCᵀ, S_b]] v = λ [[D_a, 0], [0, γD_b]] v for the largest λ.
 
@@ -74,13 +75,12 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
     = tr(D_a)/tr(D_b). Labels enter as shares that sum to one, and rows without any are left out.
     """
 
-    n_components: int | None
-    alpha: float
-    alignment: Alignment
-    energy: float
-    regularization: float
-
-    eigenvalues_: FloatArray
+    n_components: int | None = None
+    alpha: float = 5.0
+    alignment: Alignment = "class_means"
+    energy: float = 0.95
+    regularization: float = 0.001
+    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

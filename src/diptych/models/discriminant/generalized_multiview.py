@@ -11,7 +11,7 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
-from diptych.models.discriminant._base import Alignment, GeneralizedMultiviewModel, class_means
+from diptych.models.discriminant._base import GeneralizedMultiviewModel, class_means
 from diptych.models.labels import Targets
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
 
@@ -63,13 +63,6 @@ class GMLDA(MomentModel, GeneralizedMultiviewModel):
     labelled_only: ClassVar[bool] = True
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1, 1.0], "alpha": [1.0, 25.0]}
-
-    n_components: int | None = None
-    alpha: float = 5.0
-    alignment: Alignment = "class_means"
-    energy: float = 0.95
-    regularization: float = 1e-3
-    metric: str = "cosine"
 
     def _fit_moments(self, sums: Moments) -> None:
         views = self._views(sums)
@@ -196,17 +189,11 @@ class GMMFA(GeneralizedMultiviewModel):
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1], "alpha": [1.0, 25.0]}
 
-    n_components: int | None = None
-    alpha: float = 5.0
-    alignment: Alignment = "class_means"
-    energy: float = 0.95
-    regularization: float = 1e-3
     n_within: int = 50
     n_between: int = 200
     between: Literal["overall", "per_class"] = "overall"
     most_rows: int | None = 10_000
     random_state: int = 0
-    metric: str = "cosine"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -74,14 +74,12 @@ class CMFH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, when galleries have both sides (unified codes)."
     grid: ClassVar[Grid] = {"mu": [1.0, 10.0]}
 
-    n_bits: int = 16
     balance: float = 0.5
     mu: float = 10.0
     regularization: float = 0.001
     max_iter: int = 100
     tol: float = 1e-5
     legacy_scaling: bool = False
-    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -183,13 +181,11 @@ class LCMFH(MomentModel, LinearHashingModel):
     grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
     label_view: ClassVar[LabelView] = "unit"
 
-    n_bits: int = 16
     balance: float = 0.5
     mu: float = 1.0
     regularization: float = 0.001
     max_iter: int = 20
     tol: float = 1e-6
-    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -75,13 +75,11 @@ class DCH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels, learned as bits from the start, in linear time."
     grid: ClassVar[Grid] = {"projection_ridge": [0.001, 0.01, 0.1]}
 
-    n_bits: int = 16
     classifier_ridge: float = 1.0
     projection_ridge: float = 0.01
     nu: float = 0.001
     max_iter: int = 10
     sweeps: int = 5
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

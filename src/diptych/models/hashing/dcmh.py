@@ -133,7 +133,6 @@ class DCMH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from thousands of labelled pairs, several labels an item too; needs PyTorch."
     grid: ClassVar[Grid] = {"eta": [0.1, 1.0]}
 
-    n_bits: int = 16
     image_hidden: tuple[int, ...] = (256,)
     text_hidden: tuple[int, ...] = (256,)
     gamma: float = 1.0
@@ -146,7 +145,6 @@ class DCMH(HashingModel):
     batch_size: int = 128
     n_compared: int = 4096
     device: Device = "auto"
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

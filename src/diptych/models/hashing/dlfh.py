@@ -114,7 +114,6 @@ class DLFH(KernelHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels in time linear in the pairs, with bits that are never relaxed."
     grid: ClassVar[Grid] = {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]}
 
-    n_bits: int = 16
     strength: float = 8.0
     n_columns: int | None = None
     max_iter: int = 30
@@ -122,7 +121,6 @@ class DLFH(KernelHashingModel):
     regularization: float | None = None
     n_centres: int = 500
     logistic_max_iter: int = 500
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from diptych.space import Space
 _CLOSE, _MANY_BITS = 1e-5, 8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HashingModel(CrossModalModel):
     """Two towers into binary codes of ``n_bits``, compared by Hamming distance.
 
@@ -27,7 +29,8 @@ class HashingModel(CrossModalModel):
     `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
 
-    n_bits: int
+    n_bits: int = 16
+    random_state: int = 0
 
     @property
     def space(self) -> Space:

@@ -167,7 +167,6 @@ class LSSH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when pictures are made of few parts out of many."
     grid: ClassVar[Grid] = {"sparsity": [0.2, 0.4]}
 
-    n_bits: int = 16
     n_atoms: int = 512
     n_image_components: int = 64
     sparsity: float = 0.4
@@ -176,7 +175,6 @@ class LSSH(HashingModel):
     n_iter: int = 20
     n_lasso_iter: int = 100
     max_pairs: int | None = 10_000
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_counts(self, "n_atoms", "n_image_components", "n_iter", "n_lasso_iter")

@@ -108,7 +108,6 @@ class MMNN(ResumableModel, HashingModel):
     grid: ClassVar[Grid] = {"margin": [0.7, 1.0]}
     command_name: ClassVar[str] = "mm-nn"
 
-    n_bits: int = 16
     hidden: tuple[int, ...] = (256,)
     margin: float = 1.0
     within: float = 0.5
@@ -118,7 +117,6 @@ class MMNN(ResumableModel, HashingModel):
     batch_size: int = 256
     validation: float = 0.2
     checkpoint: str | None = None
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

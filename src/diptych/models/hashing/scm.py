@@ -89,11 +89,9 @@ class SCMOrth(MomentModel, LinearHashingModel):
     command_name: ClassVar[str] = "scm-orth"
     label_view: ClassVar[LabelView] = "unit"
 
-    n_bits: int = 16
     regularization: float = 1.0
     fill: Fill = "mixtures"
     n_directions: int | None = 4
-    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -188,10 +186,8 @@ class SCMSeq(LinearHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
     command_name: ClassVar[str] = "scm-seq"
 
-    n_bits: int = 16
     regularization: float = 1.0
     on_increase: OnIncrease = "cca"
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("on_increase", self.on_increase, get_args(OnIncrease))

@@ -246,14 +246,12 @@ class SCRATCH(HashingModel):
     image_pair_projection_: FloatArray = field(init=False)
     text_pair_projection_: FloatArray = field(init=False)
 
-    n_bits: int = 16
     n_anchors: int = 500
     reconstruction: float = 0.5
     label_weight: float = 500.0
     agreement: float = 1000.0
     ridge: float = 5.0
     n_iter: int = 20
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"

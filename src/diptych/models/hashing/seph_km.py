@@ -238,7 +238,6 @@ class SePHkm(KernelHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.001, 0.01]}
     command_name: ClassVar[str] = "seph-km"
 
-    n_bits: int = 16
     n_centres: int = 500
     quantization: float = 0.01
     regularization: float = 0.01
@@ -248,7 +247,6 @@ class SePHkm(KernelHashingModel):
     step: float = 0.25
     max_iter: int = 100
     logistic_max_iter: int = 500
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None

@@ -67,9 +67,7 @@ class CVH(MomentModel, LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, in closed form: the baseline of cross-modal hashing."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
 
-    n_bits: int = 16
     regularization: float = 1.0
-    random_state: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -259,13 +257,11 @@ class IMH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when near items of one side should stay near."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0]}
 
-    n_bits: int = 16
     regularization: float = 0.1
     smoothness: float = 1.0
     n_neighbours: int = 10
     least_agreement: float = 0.1
     max_pairs: int | None = 10_000
-    random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_numbers(self, "regularization", "smoothness", low=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -132,20 +133,20 @@ def _shifted(loss: RowLoss, bias: float, totals: list[float]) -> RowLoss:
 Instances = Literal["pairs", "rows"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CrossProductModel(BilinearModel):
     """Minimises a convex loss of aᵀWb over pairs plus a ridge on W; a subclass chooses the pairs and the loss."""
 
-    C: float | None
-    ratio: int | None
-    loss: PairLoss = "logistic"
-    feature_share: float
-    fit_intercept: bool
-    instances: Instances
-    max_iter: int
-    tol: float
-    random_state: int
-
-    intercept_: float
+    C: float | None = None
+    ratio: int | None = 10
+    feature_share: float = 1.0
+    center: bool = True
+    instances: Instances = "pairs"
+    max_iter: int = 1000
+    tol: float = 0.0001
+    random_state: int = 0
+    loss: PairLoss = field(init=False, default="logistic")
+    fit_intercept: bool = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

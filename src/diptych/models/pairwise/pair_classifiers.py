@@ -11,7 +11,7 @@ from diptych.arrays import FloatArray
 from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
-from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
+from diptych.models.pairwise._bilinear import CrossProductModel, fit_least_squares
 from diptych.models.pairwise._pairs import (
     AllPairs,
     PairLoss,
@@ -87,17 +87,9 @@ class LogisticCrossProduct(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"logistic cross-product": {"C": 1.0, "ratio": 5}}
 
-    C: float | None = None
-    ratio: int | None = 10
     loss: PairLoss = "logistic"
-    feature_share: float = 1.0
     reweight: bool = False
-    center: bool = True
     fit_intercept: bool = True
-    instances: Instances = "pairs"
-    max_iter: int = 1000
-    tol: float = 1e-4
-    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         n_rows = len(images)
@@ -172,15 +164,7 @@ class BipartiteCrossProduct(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"bipartite cross-product": {"C": 1.0, "ratio": 5}}
 
-    C: float | None = None
-    ratio: int | None = 10
     symmetric: bool = False
-    feature_share: float = 1.0
-    center: bool = True
-    instances: Instances = "pairs"
-    max_iter: int = 1000
-    tol: float = 1e-4
-    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         rng = np.random.default_rng(self.random_state)

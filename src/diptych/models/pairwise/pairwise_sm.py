@@ -10,7 +10,7 @@ from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
 from diptych.models.base import Grid, Need, Variants
 from diptych.models.labels import Targets
-from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
+from diptych.models.pairwise._bilinear import CrossProductModel, fit_least_squares
 from diptych.models.pairwise._pairs import (
     AllPairs,
     PairLoss,
@@ -119,15 +119,8 @@ class PairwiseSM(CrossProductModel):
     variants: ClassVar[Variants] = {"pairwise SM": {"ratio": 5}}
 
     C: float = 1.0
-    ratio: int | None = 10
     loss: PairLoss = "logistic"
-    feature_share: float = 1.0
-    center: bool = True
     fit_intercept: bool = True
-    instances: Instances = "pairs"
-    max_iter: int = 1000
-    tol: float = 1e-4
-    random_state: int = 0
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         assert targets is not None, "the base class has checked that labels were given"

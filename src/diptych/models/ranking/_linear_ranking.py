@@ -71,19 +71,19 @@ class RankingStep:
 Start = Literal["cca", "random"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRankingModel(LinearProjectionModel):
     """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
     grid: ClassVar[Grid] = {"start": ["random", "cca"], "regularization": [1e-4, 1e-3, 1e-2, 5e-2]}
-    n_components: int
-    start: Start
-    regularization: float
-    learning_rate: float
-    epochs: int
-    batch_size: int
-    random_state: int
-
-    losses_: FloatArray
+    n_components: int = 32
+    regularization: float = 0.05
+    start: Start = "random"
+    learning_rate: float = 0.03
+    epochs: int = 20
+    batch_size: int = 64
+    metric: str = "dot"
+    random_state: int = 0
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
         # Labels are welcome where not needed: without them, what shows the same picture belongs together.

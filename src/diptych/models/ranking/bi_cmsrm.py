@@ -9,7 +9,7 @@ from numpy.random import Generator
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.models.base import check_count
 from diptych.models.labels import RelatedRows
-from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, sampled_list
+from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, sampled_list
 
 
 def most_violated_rankings(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, IntArray]:
@@ -169,15 +169,9 @@ class BiCMSRM(LinearRankingModel):
     when_to_use: ClassVar[str] = "Labelled items and MAP is what counts: trains for average precision, in a minute."
     title: ClassVar[str] = "Bi-CMSRM"
 
-    n_components: int = 32
     list_size: int = 200
     regularization: float = 1e-2
-    start: Start = "random"
-    learning_rate: float = 0.03
     epochs: int = 10
-    batch_size: int = 64
-    metric: str = "dot"
-    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator

@@ -13,7 +13,6 @@ from diptych.models.ranking._linear_ranking import (
     LinearRankingModel,
     LinearSide,
     RankingStep,
-    Start,
     sampled_list,
     warp_step,
 )
@@ -107,20 +106,12 @@ class PLRanking(LinearRankingModel):
     title: ClassVar[str] = "PL-ranking-style"
     command_name: ClassVar[str] = "pl-ranking"
 
-    n_components: int = 32
     margin: float = 1.0
     max_draws: int | None = None
     beta: float = 0.1
     n_neighbors: int = 10
     neighbor_margin: float = 1.0
     list_size: int = 400
-    regularization: float = 0.05
-    start: Start = "random"
-    learning_rate: float = 0.03
-    epochs: int = 20
-    batch_size: int = 64
-    metric: str = "dot"
-    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator

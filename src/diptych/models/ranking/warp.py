@@ -9,7 +9,7 @@ from numpy.random import Generator
 from diptych.arrays import IntArray
 from diptych.models.base import check_count, check_number
 from diptych.models.labels import RelatedRows
-from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, warp_step
+from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, warp_step
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,17 +75,9 @@ class WARP(LinearRankingModel):
 
     when_to_use: ClassVar[str] = "The first few results matter most; works with labels or with pairs alone, in seconds."
 
-    n_components: int = 32
     margin: float = 1.0
     max_draws: int | None = None
     max_norm: float | None = None
-    regularization: float = 0.05
-    start: Start = "random"
-    learning_rate: float = 0.03
-    epochs: int = 20
-    batch_size: int = 64
-    metric: str = "dot"
-    random_state: int = 0
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
