@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from diptych.errors import (
     UnknownRetrieverError,
     UnsearchableItemError,
 )
-from diptych.service.operations.writer_proxy import WriterProxyMiddleware
 from diptych.service.problems import (
     Problem,
     ProblemResponse,
@@ -109,8 +107,7 @@ async def never_answers(scope: Any, receive: Any, send: Any) -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_request_that_a_server_gives_up_when_it_ends_is_told_to_come_back(tmp_path: Path, method: str) -> None:
+def test_a_request_that_a_server_gives_up_when_it_ends_is_told_to_come_back() -> None:
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -120,18 +117,11 @@ def test_a_request_that_a_server_gives_up_when_it_ends_is_told_to_come_back(tmp_
         sent.append(message)
 
     async def cancelled() -> None:
-        # A writer that takes connections and never answers.
-        with socket.socket(socket.AF_UNIX) as silent:
-            silent.bind(str(tmp_path / "writer"))
-            silent.listen()
-            app = WriterProxyMiddleware(UnexpectedErrorMiddleware(never_answers), socket=tmp_path / "writer")
-            path = b"/v1/collections/scenes/items"
-            scope = {"type": "http", "method": method, "path": path.decode(), "raw_path": path, "scheme": "http"}
-            scope |= {"headers": [(b"host", b"x")], "state": {"request_id": "1"}}
-            request = asyncio.ensure_future(app(scope, receive, send))
-            await asyncio.sleep(0.3)
-            request.cancel()
-            await request
+        scope = {"type": "http", "method": "POST", "path": "/v1/collections/scenes/items", "headers": []}
+        request = asyncio.ensure_future(UnexpectedErrorMiddleware(never_answers)(scope, receive, send))
+        await asyncio.sleep(0)
+        request.cancel()
+        await request
 
     asyncio.run(cancelled())
     assert sent[0]["status"] == 503

@@ -32,7 +32,7 @@ from diptych.service.settings import Settings
 Serve = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
 HEADERS = {"Authorization": "Bearer a-token-that-only-the-tests-know"}
-CHILD_WORDS = "diptych.service.operations.workers"
+CHILD_WORDS = "spawn_main"
 
 
 def run(*words: object) -> Result:
@@ -49,10 +49,10 @@ def workers_of(pid: int) -> list[int]:
     return found
 
 
-def three_workers_of(pid: int, *, but: Sequence[int] = ()) -> list[int]:
-    """Wait until both readers and the writer run, none of them one of ``but``: each is started again by itself."""
+def two_workers_of(pid: int, *, but: Sequence[int] = ()) -> list[int]:
+    """Wait until both workers run, none of them one of ``but``: each is started again by itself."""
     deadline = time.monotonic() + 120
-    while len(found := workers_of(pid)) != 3 or set(found) & set(but):
+    while len(found := workers_of(pid)) != 2 or set(found) & set(but):
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
     return found
@@ -202,21 +202,20 @@ def test_workers_share_reading_and_survive_one_another(service_process: Serve, o
     assert_sessions_are_shared(service)
     shutil.copyfile(next(own_scene_collection.glob("*.png")), own_scene_collection / "new.png")
     assert_numbers_add_up(service.url)
-    # The writer follows the folder, and what it finds the readers find.
+    # One of them follows the folder, and what it finds the other finds.
     deadline = time.monotonic() + 60
     while not httpx.get(service.url + ITEMS, params={"filter": "path:new.png"}).json()["total"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    # They are started in this order.
-    writer, reader, _ = sorted(three_workers_of(service.process.pid))
+    workers = two_workers_of(service.process.pid)
     with Writers(service.url, 2) as writers:
         writers.wait_for(4)
-        for pid in (writer, reader):
+        for pid in workers:
             os.kill(pid, signal.SIGKILL)
         known = len(writers.acknowledged)
         writers.wait_for(known + 4)
         service.wait_until_ready()
-        three_workers_of(service.process.pid, but=(writer, reader))
+        two_workers_of(service.process.pid, but=workers)
         assert service.end() == 0
     assert set(writers.statuses) <= {201, 503}
     with Collection.open(own_scene_collection / ".diptych") as collection:
@@ -231,7 +230,7 @@ def assert_sessions_are_shared(service: Any) -> None:
     csrf = {"X-Diptych-CSRF": signed_in.json()["csrf"]}
     cookies = dict(signed_in.cookies)
     log = f"{service.url}/v1/collections/scenes/query-log"
-    # A connection each, so that both readers get some.
+    # A connection each, so that both workers get some.
     assert {httpx.get(log, headers=csrf, cookies=cookies).status_code for _ in range(8)} == {200}
     assert {httpx.post(f"{service.url}/v1/session", json={"key": key}).status_code for _ in range(8)} == {401}
     httpx.delete(f"{service.url}/v1/session", cookies=cookies)
@@ -241,9 +240,8 @@ def assert_sessions_are_shared(service: Any) -> None:
 def assert_numbers_add_up(url: str) -> None:
     """Whichever process is asked, the counts are those of all."""
     for _ in range(12):
-        # A connection each, so that both readers get some.
+        # A connection each, so that both workers get some.
         assert httpx.get(f"{url}/v1/collections/scenes/search", params={"q": "a car"}).status_code == 200
-    # A service is ready when it can be searched; its writer may still be starting, and the request waits for it.
     answer = httpx.post(url + ITEMS, json={"captions": ["a kite"]}, headers=HEADERS, timeout=120)
     assert answer.status_code == 201
     assert len(answer.headers.get_list("date")) == 1

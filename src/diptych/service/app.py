@@ -80,21 +80,15 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     """Put the layers around the routes, from the inside out."""
     settings = context.settings
     app.add_middleware(UnexpectedErrorMiddleware)
-    if settings.writer_socket is not None:
-        # Brings a client of HTTP, which no other worker needs.
-        from diptych.service.operations.writer_proxy import WriterProxyMiddleware
-
-        app.add_middleware(WriterProxyMiddleware, socket=settings.writer_socket)
     app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
     if settings.public:
         app.add_middleware(AuthMiddleware, credentials=context.credentials)
-    if settings.limits.requests_per_second and settings.role != "writer":
+    if settings.limits.requests_per_second:
         share = settings.limits.requests_per_second / settings.workers
         app.add_middleware(RateLimitMiddleware, rate=share, burst=settings.limits.burst)
     app.add_middleware(HostCheckMiddleware, allowed=settings.allowed_hosts, is_public=settings.public)
     app.add_middleware(SecurityHeadersMiddleware)
-    # The readers record what they hand to the writer.
-    app.add_middleware(RequestLogMiddleware, metrics=context.metrics, is_recording=settings.role != "writer")
+    app.add_middleware(RequestLogMiddleware, metrics=context.metrics)
 
 
 _PATIENCE_SECONDS = 3.0
@@ -111,7 +105,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         context.jobs[name] = JobRunner(str(hosted.collection.folder), hosted.state_folder, root)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
-    if settings.role != "reader" and not settings.read_only:
+    if not settings.read_only:
         for runner in context.jobs.values():
             runner.start()
         if settings.watch:

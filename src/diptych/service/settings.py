@@ -1,4 +1,4 @@
-"""The settings of a service: collections, access, limits; and how they travel to another process."""
+"""The settings of a service: collections, access, limits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
-
-from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True)
@@ -39,15 +36,9 @@ class Limits:
     logged_per_minute: int = 60
 
 
-Role = Literal["whole", "reader", "writer"]
-
-
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one process of the service.
-
-    In the role ``whole`` it answers everything; a ``reader`` searches and hands writes to the one ``writer``.
-    """
+    """The settings of a service."""
 
     collections: Mapping[str, Path]  # folders by the names that addresses use
     roots: Mapping[str, Path] = field(default_factory=dict)  # folders of pictures that were named, by the same names
@@ -55,31 +46,12 @@ class Settings:
     public: bool = False  # others than this machine can reach the service; reading needs the token as well
     allowed_hosts: tuple[str, ...] = ()  # names of the service, besides those of this machine
     read_only: bool = False
-    watch: bool = False  # the process that writes follows the folders of the collections
+    watch: bool = False  # one process follows the folders of the collections
     log_clicks: bool = True
     log_visitors: bool = True  # with a number for each, so that one person is one voice
-    role: Role = "whole"
-    writer_socket: Path | None = None  # where the writer listens, for readers
     limits: Limits = field(default_factory=Limits)
     trusted_proxies: tuple[str, ...] = ()  # addresses whose word is taken for who the client is
-    workers: int = 1  # processes that answer searches; they share the cores and the rate limit
+    workers: int = 1  # processes; they share the cores and the rate limit
     # Signs the sessions of the page; the same in every process of a service.
     session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     session_folder: Path | None = None  # where its processes note sessions that ended; None: there is but one
-
-
-def settings_to_json(settings: Settings) -> str:
-    """Return settings as one line; it holds the token, so it goes through a pipe and nowhere else."""
-    return TypeAdapter(Settings).dump_json(settings).decode()
-
-
-def settings_from_json(text: str) -> Settings:
-    """Return the settings of :func:`settings_to_json`.
-
-    >>> from pathlib import Path
-    >>> from diptych.service.settings import Settings, settings_from_json, settings_to_json
-    >>> settings = Settings({"photos": Path("photos/.diptych")}, allowed_hosts=("a.example",), read_only=True)
-    >>> settings_from_json(settings_to_json(settings)) == settings
-    True
-    """
-    return TypeAdapter(Settings).validate_json(text)

@@ -158,8 +158,6 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 
 REQUEST_ID = "X-Request-ID"
-# From the writer to the readers, which record for it.
-ROUTE_HEADER = "X-Diptych-Route"
 _log = logging.getLogger("diptych.service.requests")
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NOT_ANSWERED = 499
@@ -168,17 +166,16 @@ _NOT_ANSWERED = 499
 class RequestLogMiddleware(HttpMiddleware):
     """Gives each request a name, and records what became of it, by its route's template: no secret and no query."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, *, is_recording: bool = True) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         super().__init__(app)
         self._metrics = metrics
-        self._is_recording = is_recording
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         given = Headers(scope=scope).get(REQUEST_ID, "")
         name = given if _USABLE_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = name
-        status, sent, is_recorded = _NOT_ANSWERED, 0, not self._is_recording
+        status, sent, is_recorded = _NOT_ANSWERED, 0, False
 
         def record() -> None:
             nonlocal is_recorded
@@ -190,10 +187,7 @@ class RequestLogMiddleware(HttpMiddleware):
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID] = name
-                if not self._is_recording:
-                    headers[ROUTE_HEADER] = route_template(scope)
+                MutableHeaders(scope=message)[REQUEST_ID] = name
             else:
                 sent += len(message.get("body", b""))
                 if not message.get("more_body", False):
@@ -201,8 +195,7 @@ class RequestLogMiddleware(HttpMiddleware):
                     record()
             await send(message)
 
-        if self._is_recording:
-            self._metrics.begin_request()
+        self._metrics.begin_request()
         try:
             await self._app(scope, receive, recorded_send)
         finally:
@@ -226,5 +219,4 @@ class RequestLogMiddleware(HttpMiddleware):
 
 def route_template(scope: Scope) -> str:
     """Return the template of the route that took a request, such as ``/v1/collections/{collection}``."""
-    template = scope.get("state", {}).get("route_template")
-    return str(template or getattr(scope.get("route"), "path", None) or "(none)")
+    return str(getattr(scope.get("route"), "path", None) or "(none)")

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -187,16 +187,22 @@ GRACE_SECONDS = 4
 _IDLE_SECONDS = 60
 _LONGEST_HEADERS = 32 * 1024
 _THREAD_SECONDS = 2.0
+_HEALTHCHECK_SECONDS = 30
 _log = logging.getLogger("diptych.service")
 
 
-def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return how the server runs: one event loop, quiet, patient with running requests, impatient with slow ones."""
-    # Readers reach the writer through a socket that only they can open, so their word is taken.
-    forwarders = ["*"] if settings.role == "writer" else list(settings.trusted_proxies)
+def server_config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:
+    """Return how the server runs: quiet, patient with running requests, impatient with slow clients.
+
+    Several workers each make their own ``app``.
+    """
+    forwarders = list(settings.trusted_proxies)
     protocol = partial(BoundedProtocol, settings.limits, settings.trusted_proxies)
     return uvicorn.Config(
         app,
+        factory=settings.workers > 1,
+        workers=settings.workers,
+        timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         http=cast(type[asyncio.Protocol], protocol),
         ws="none",
         lifespan="on",
