@@ -217,23 +217,19 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("through", ["one service", "another service"])
 @pytest.mark.parametrize("resource", ["uploads", "collections/scenes/search/picture", "collections/scenes/items"])
-def test_whoever_has_left_keeps_no_place_in_line(running_service: Start, resource: str, through: str) -> None:
+def test_whoever_has_left_keeps_no_place_in_line(running_service: Start, resource: str) -> None:
     service = running_service()
-    asked = running_service(writer_address=service.url) if through == "another service" else service
-    # Everything but writing is answered where it is asked.
-    answering = service if resource.endswith("items") else asked
-    limit = answering.context.decoding_limit = ConcurrencyLimit(1, max_waiting=2)
-    with taken(answering, limit):
-        waiting = [sent(asked, f"/v1/{resource}") for _ in "12"]
+    limit = service.context.decoding_limit = ConcurrencyLimit(1, max_waiting=2)
+    with taken(service, limit):
+        waiting = [sent(service, f"/v1/{resource}") for _ in "12"]
         wait_until(lambda: limit.waiting == 2)
-        with sent(asked, f"/v1/{resource}") as refused:
+        with sent(service, f"/v1/{resource}") as refused:
             assert refused.makefile("rb").readline().split()[1] == b"503"
         for connection in waiting:
             connection.close()
         wait_until(lambda: limit.waiting == 0)
-        later = sent(asked, f"/v1/{resource}")
+        later = sent(service, f"/v1/{resource}")
         wait_until(lambda: limit.waiting == 1)
     with later:
         assert later.makefile("rb").readline().split()[1] in (b"200", b"201")

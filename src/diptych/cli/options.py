@@ -3,185 +3,31 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Durability(StrEnum):
-    """What an acknowledged change survives."""
-
-    POWER = "power"
-    PROCESS = "process"
-
-
-class Relevance(StrEnum):
-    """What counts as a right answer."""
-
-    AUTO = "auto"
-    LABEL = "label"
-    INSTANCE = "instance"
-
-
-class TieBreaking(StrEnum):
-    """What happens to items of equal score."""
-
-    EXPECTED = "expected"
-    RANDOM = "random"
-    OPTIMISTIC = "optimistic"
-    PESSIMISTIC = "pessimistic"
-
-
-class Scaling(StrEnum):
-    """How rows of features are scaled."""
-
-    NONE = "none"
-    L1 = "l1"
-    L2 = "l2"
-    HELLINGER = "hellinger"
-
-
-class PictureFormat(StrEnum):
-    """What kind of file a figure becomes."""
-
-    PNG = "png"
-    SVG = "svg"
-
-
-class Target(StrEnum):
-    """What a search looks through."""
-
-    IMAGES = "images"
-    TEXTS = "texts"
-
-
-class SearchMode(StrEnum):
-    """What the words of a query are compared with."""
-
-    AUTO = "auto"
-    SIMILARITY = "similarity"
-    WORDS = "words"
-    BOTH = "both"
-
-
-class RerankBy(StrEnum):
-    """What the nearest binary codes are scored again by."""
-
-    CODES = "codes"
-    FEATURES = "features"
-
-
-class AnswerFormat(StrEnum):
-    """How answers are printed."""
-
-    AUTO = "auto"
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    PATHS = "paths"
-    PATHS0 = "paths0"
-
-
-class ExportFormat(StrEnum):
-    """What kind of file a collection is exported to."""
-
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    NPZ = "npz"
-    SAFETENSORS = "safetensors"
-    FAISS = "faiss"
-    TREC = "trec"
-    FOLDER = "folder"
-    ZIP = "zip"
-    GALLERY = "gallery"
-
-
-class KeptFacts(StrEnum):
-    """What a collection keeps of what photographs say of themselves."""
-
-    ALL = "all"
-    NO_PLACES = "no-places"
-    NONE = "none"
-
-
-class Precision(StrEnum):
-    """The numbers that image networks compute with."""
-
-    AUTO = "auto"
-    FLOAT32 = "float32"
-    INT8 = "int8"
-
-
-class Device(StrEnum):
-    """Where networks run."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-    COREML = "coreml"
-    DIRECTML = "directml"
-    OPENVINO = "openvino"
-
-
-class DemoData(StrEnum):
-    """What the demonstration shows."""
-
-    AUTO = "auto"
-    FLICKR8K = "flickr8k"
-    PASCAL = "pascal"
-    PHOTOGRAPHS = "photographs"
-
-
-class LogFormat(StrEnum):
-    """How the log of a service looks."""
-
-    AUTO = "auto"
-    TEXT = "text"
-    JSON = "json"
-
-
-class ClickTable(StrEnum):
-    """Which table the click log becomes."""
-
-    TRIADS = "triads"
-    EVENTS = "events"
-    IMPRESSIONS = "impressions"
-
-
-class ClickTableFormat(StrEnum):
-    """What kind of file the click log becomes."""
-
-    CSV = "csv"
-    TSV = "tsv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-
-
-class WordLayerChoice(StrEnum):
-    """Which vectors of a network stand for its words."""
-
-    MEMORY = "memory"
-    EMBEDDING = "embedding"
-
-
-class RunTieBreaking(StrEnum):
-    """What happens to items of equal score in a run file."""
-
-    TREC = "trec"
-    EXPECTED = "expected"
-    RANDOM = "random"
-    OPTIMISTIC = "optimistic"
-    PESSIMISTIC = "pessimistic"
-
-
-class WrittenScores(StrEnum):
-    """What the column of scores holds."""
-
-    RANK = "rank"
-    MODEL = "model"
+Durability = Literal["power", "process"]
+Relevance = Literal["auto", "label", "instance"]
+TieBreaking = Literal["expected", "random", "optimistic", "pessimistic"]
+Scaling = Literal["none", "l1", "l2", "hellinger"]
+PictureFormat = Literal["png", "svg"]
+Target = Literal["images", "texts"]
+SearchMode = Literal["auto", "similarity", "words", "both"]
+RerankBy = Literal["codes", "features"]
+AnswerFormat = Literal["auto", "table", "json", "jsonl", "paths", "paths0"]
+ExportFormat = Literal["csv", "jsonl", "parquet", "npz", "safetensors", "faiss", "trec", "folder", "zip", "gallery"]
+KeptFacts = Literal["all", "no-places", "none"]
+Precision = Literal["auto", "float32", "int8"]
+Device = Literal["auto", "cpu", "cuda", "coreml", "directml", "openvino"]
+DemoData = Literal["auto", "flickr8k", "pascal", "photographs"]
+LogFormat = Literal["auto", "text", "json"]
+ClickTable = Literal["triads", "events", "impressions"]
+ClickTableFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+WordLayerChoice = Literal["memory", "embedding"]
+RunTieBreaking = Literal["trec", "expected", "random", "optimistic", "pessimistic"]
+WrittenScores = Literal["rank", "model"]
 
 
 def complete_retriever(incomplete: str) -> list[str]:
@@ -206,13 +52,13 @@ def complete_dataset(incomplete: str) -> list[str]:
 
 def _set_durability(chosen: Durability) -> Durability:
     # Processes that this one starts write as it does.
-    os.environ["DIPTYCH_DURABILITY"] = chosen.value
+    os.environ["DIPTYCH_DURABILITY"] = chosen
     return chosen
 
 
 def _set_device(chosen: Device) -> Device:
     # Processes that this one starts encode where it does.
-    os.environ["DIPTYCH_DEVICE"] = chosen.value
+    os.environ["DIPTYCH_DEVICE"] = chosen
     return chosen
 
 

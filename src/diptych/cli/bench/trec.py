@@ -58,11 +58,11 @@ def trec_export(
         str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns pictures into features.")
     ] = None,
     text_encoder: TextEncoderOption = None,
-    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
-    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
+    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = "l2",
+    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = "none",
     relevant: Annotated[
         Relevance, typer.Option(help="What a right answer shares with the query; auto: a label, if there are any.")
-    ] = Relevance.AUTO,
+    ] = "auto",
     depth: Annotated[
         int | None, typer.Option(min=1, help="Keep so many items of each list; by default all of them.")
     ] = None,
@@ -72,7 +72,7 @@ def trec_export(
             help="rank: whole numbers, so that every tool sees the same order; model: the scores themselves, whose "
             "ties tools break as they like."
         ),
-    ] = WrittenScores.RANK,
+    ] = "rank",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the method.")] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -90,7 +90,7 @@ def trec_export(
     from diptych.protocols import Retrieval
 
     inner = build_model(method, parse_assignments(param or [], "--param"), seed=seed)
-    model = Preprocessed(model=inner, images=images.value, texts=texts.value)
+    model = Preprocessed(model=inner, images=images, texts=texts)
     options = parse_assignments(dataset_option or [], "--dataset-option")
     encoders = (
         build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
@@ -107,10 +107,10 @@ def trec_export(
             model,
             Retrieval(splits.test, splits.test),
             output,
-            relevant=relevant.value,
+            relevant=relevant,
             depth=depth,
             tag=method,
-            scores=scores.value,
+            scores=scores,
         )
     facts = {way: {"run": run, "qrels": files.qrels[way]} for way, run in files.runs.items()}
     lines = [str(file) for written in facts.values() for file in written.values()]
@@ -131,7 +131,7 @@ def trec_score(
     ] = None,
     ties: Annotated[
         RunTieBreaking, typer.Option(help="Order of items of equal score; trec: as trec_eval orders them.")
-    ] = RunTieBreaking.TREC,
+    ] = "trec",
     level: Annotated[
         int | None, typer.Option(min=1, help="The lowest grade that is relevant; makes all grades 0 or 1.")
     ] = None,
@@ -153,7 +153,7 @@ def trec_score(
         check_writable_file(output)
     judged = read_qrels(qrels)
     found = score_run(
-        read_run(run), judged if level is None else judged.at_least(level), [*measures.values()], ties=ties.value
+        read_run(run), judged if level is None else judged.at_least(level), [*measures.values()], ties=ties
     )
     if output is not None:
         write_text(output, json.dumps(_document(found, measures), indent=2) + "\n")
@@ -164,7 +164,7 @@ def trec_score(
     for name, one in measures.items():
         listing.add_row(name, f"{found.mean[one]:.4f}")
     results().print(listing)
-    notes().print(_remark(found, ties.value))
+    notes().print(_remark(found, ties))
 
 
 def _remark(found: RunScores, ties: str) -> str:

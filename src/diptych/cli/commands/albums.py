@@ -24,7 +24,6 @@ from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
-    Device,
     DeviceOption,
     ExportFormat,
     JsonOption,
@@ -79,7 +78,7 @@ def add_to_album(
     filter: FilterOption = None,
     search: Annotated[str | None, typer.Option("--search", help="The answers to a query.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -154,8 +153,8 @@ def save_search(
     name: NameArgument,
     query: Annotated[list[str] | None, typer.Argument(help="Words, as in a search; none: a filter alone.")] = None,
     filter: FilterOption = None,
-    target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = Target.IMAGES,
-    mode: Annotated[SearchMode, typer.Option(help="As in a search.")] = SearchMode.AUTO,
+    target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = "images",
+    mode: Annotated[SearchMode, typer.Option(help="As in a search.")] = "auto",
     retriever: Annotated[str | None, typer.Option(help="The name of a stored search model.")] = None,
     min_probability: Annotated[
         float | None, typer.Option(min=0, max=1, help="Leave out answers less likely than this.")
@@ -167,7 +166,7 @@ def save_search(
     from diptych.cli.commands.search import joined_words
     from diptych.collection import SavedSearch
 
-    search = SavedSearch(name, joined_words(query or []), filter, target.value, mode.value, retriever, min_probability)
+    search = SavedSearch(name, joined_words(query or []), filter, target, mode, retriever, min_probability)
     with open_collection(collection, quiet=True) as opened:
         opened.retriever_named(retriever)
         opened.saved_searches.save(search)
@@ -177,14 +176,13 @@ def save_search(
 def run_search(
     name: NameArgument,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
     quiet: NoRemarksOption = False,
 ) -> None:
     """Run a saved search again, on what is in the collection now."""
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
-    from diptych.cli.options import AnswerFormat
     from diptych.collection import Filter
 
     with open_collection(collection, quiet=quiet) as opened:
@@ -194,12 +192,12 @@ def run_search(
             return
         settings = SearchSettings(
             k=k,
-            target=Target(search.target),
+            target=search.target,
             filter=Filter.of(search.filter),
-            mode=SearchMode(search.mode),
+            mode=search.mode,
             min_probability=search.min_probability,
             retriever=search.retriever,
-            format=AnswerFormat.JSON if as_json else AnswerFormat.AUTO,
+            format="json" if as_json else "auto",
         )
         SearchSession(opened, settings, quiet=quiet).search(search.query)
 
@@ -224,7 +222,7 @@ def delete_search(name: NameArgument, collection: CollectionOption = None, as_js
     print_outcome(f"The saved search {printable(search.name)} is deleted", asdict(search), as_json=as_json)
 
 
-_PICTURES = (ExportFormat.FOLDER, ExportFormat.ZIP, ExportFormat.GALLERY)
+_PICTURES = ("folder", "zip", "gallery")
 
 
 def export(
@@ -274,7 +272,7 @@ def export(
                 chosen,
                 title=title or album or saved or search or "Pictures",
                 about=about,
-                gallery=format is ExportFormat.GALLERY,
+                gallery=format == "gallery",
                 keep_metadata=keep_metadata,
                 force=force,
             )
@@ -289,10 +287,10 @@ def export(
         raise InvalidInputError("answers are exported as pictures: --format folder, zip or gallery")
     check_writable_file(file)
     with open_collection(collection, quiet=quiet) as opened, writing(file):
-        if format is ExportFormat.TREC or (format is None and file.suffix in (".trec", ".run")):
+        if format == "trec" or (format is None and file.suffix in (".trec", ".run")):
             _write_run(opened, file, queries, depth)
         else:
-            opened.export(file, None if format is None else format.value, points=points)
+            opened.export(file, format, points=points)
     print_outcome(str(file), {"file": file}, as_json=as_json)
 
 

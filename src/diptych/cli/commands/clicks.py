@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.table import Column
@@ -79,7 +79,7 @@ def export(
             help="triads: clicks counted by query and item; events: every click with its position; "
             "impressions: everything shown, clicked or not, by position.",
         ),
-    ] = ClickTable.TRIADS,
+    ] = "triads",
     format: Annotated[
         ClickTableFormat | None, typer.Option("--format", help="By default the ending of the file, or csv.")
     ] = None,
@@ -88,16 +88,16 @@ def export(
 ) -> None:
     """Write what was clicked to a file, and print the file."""
     is_stdout = str(file) == "-"
-    name = format.value if format else "csv" if is_stdout else file.suffix.removeprefix(".").lower()
-    if name not in list(ClickTableFormat):
-        raise UnknownNameError("export format", name, [known.value for known in ClickTableFormat])
+    name: Any = format or ("csv" if is_stdout else file.suffix.removeprefix(".").lower())
+    if name not in get_args(ClickTableFormat):
+        raise UnknownNameError("export format", name, get_args(ClickTableFormat))
     with open_click_log(collection) as log:
         if is_stdout:
-            log.export(sys.stdout.buffer, what.value, ClickTableFormat(name).value)
+            log.export(sys.stdout.buffer, what, name)
             return
         check_writable_file(file)
         with writing(file), atomic_write(file) as draft, draft.open("wb") as stream:
-            log.export(stream, what.value, ClickTableFormat(name).value)
+            log.export(stream, what, name)
     print_outcome(str(file), {"file": file}, as_json=as_json)
 
 

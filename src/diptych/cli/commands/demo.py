@@ -16,7 +16,7 @@ import typer
 from diptych.cli.console.output import check_folder, print_json, results
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import AnswerFormat, DemoData, Device, DeviceOption, QuietOption
+from diptych.cli.options import DemoData, DeviceOption, QuietOption
 from diptych.errors import InvalidInputError, MissingDataError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from diptych.data import Dataset
     from diptych.retriever import Retriever
 
-_NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
+_NAMES = {"flickr8k": "flickr8k", "pascal": "pascal_sentence"}
 _HOST = "127.0.0.1"
 _PORT = 8765
 
@@ -33,13 +33,13 @@ def demo(
     data: Annotated[
         DemoData,
         typer.Option(help="Which pictures; auto: those of a data set if it is here, or else of the package."),
-    ] = DemoData.AUTO,
+    ] = "auto",
     everything: Annotated[
         bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
     ] = False,
     page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
     terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON, and serve no page.")] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -63,7 +63,7 @@ def demo(
             return
         console.print(f"{shown.title}: {collection.status().pictures:,} pictures", style="bold", soft_wrap=True)
         option = "" if is_own else f" --collection {shown.folder}"
-        session = SearchSession(collection, SearchSettings(k=3, format=AnswerFormat.TABLE), quiet=quiet)
+        session = SearchSession(collection, SearchSettings(k=3, format="table"), quiet=quiet)
         for query in shown.examples:
             console.print(f"\n$ diptych search '{query}' -k 3{option}\n", style="bold", soft_wrap=True)
             session.search(query)
@@ -142,8 +142,8 @@ def _is_of(collection: Collection, retriever: Retriever) -> bool:
 
 
 _EXAMPLES = {
-    DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "a dog in the snow - a person"),
-    DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "a horse in a field - a person"),
+    "flickr8k": ("a dog running through water", "children on a swing", "a dog in the snow - a person"),
+    "pascal": ("an aeroplane in the sky", "a cat on a sofa", "a horse in a field - a person"),
 }
 
 
@@ -156,10 +156,10 @@ def dataset_of(data: DemoData) -> Dataset:
 
 def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
     """Return photographs of a data set; of a large set those of its test part, or everything."""
-    has_parts = data is DemoData.FLICKR8K and not everything
+    has_parts = data == "flickr8k" and not everything
     return DemoCollection(
         name=_NAMES[data],
-        title={DemoData.FLICKR8K: "Flickr8k", DemoData.PASCAL: "Pascal Sentence"}[data]
+        title={"flickr8k": "Flickr8k", "pascal": "Pascal Sentence"}[data]
         + (", the photographs of the test part" if has_parts else ""),
         examples=_EXAMPLES[data],
         root=dataset_of(data).folder(),
@@ -205,14 +205,14 @@ def _sample_records() -> list[Record]:
 
 def choose_demo(data: DemoData, *, everything: bool) -> DemoCollection:
     """Return what was asked for; ``auto`` is the best that this machine can show."""
-    if data is DemoData.PHOTOGRAPHS:
+    if data == "photographs":
         return sample_demo()
-    if data is not DemoData.AUTO:
+    if data != "auto":
         dataset = dataset_of(data)
         if not dataset.is_available:
             raise MissingDataError(f"{dataset.name} is not on this machine; see: diptych datasets {dataset.name}")
         return photograph_demo(data, everything=everything)
-    for kind in (DemoData.FLICKR8K, DemoData.PASCAL):
+    for kind in ("flickr8k", "pascal"):
         if dataset_of(kind).is_available:
             return photograph_demo(kind, everything=everything)
     return sample_demo()

@@ -9,7 +9,7 @@ import typer
 
 from diptych.cli.console.output import bold, facts_table, print_json, results, table, whole
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.options import Device, DeviceOption, JsonOption
+from diptych.cli.options import DeviceOption, JsonOption
 from diptych.errors import counted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def doctor(
         str | None,
         typer.Option(metavar="MODEL", help="Say which files of this model to put where; `list` names the models."),
     ] = None,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Check a local joint model: its files, what it is, how it prepares pictures and texts, and how fast it is here.

@@ -14,7 +14,6 @@ from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import (
     DatasetOption,
-    Device,
     DeviceOption,
     JsonOption,
     MethodOption,
@@ -68,8 +67,8 @@ def evaluate(
         ),
     ] = None,
     text_encoder: TextEncoderOption = None,
-    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
-    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
+    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = "l2",
+    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = "none",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the method, the hold-outs and the bootstrap.")] = 0,
     relevant: Annotated[
         Relevance,
@@ -77,10 +76,10 @@ def evaluate(
             rich_help_panel=_MEASURING,
             help="What a right answer shares with the query: a label, or the picture itself; auto: labels if any.",
         ),
-    ] = Relevance.AUTO,
+    ] = "auto",
     ties: Annotated[
         TieBreaking, typer.Option(rich_help_panel=_MEASURING, help="What happens to items of equal score.")
-    ] = TieBreaking.EXPECTED,
+    ] = "expected",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", rich_help_panel=_FILES, help="Write all numbers to this JSON file.")
     ] = None,
@@ -90,11 +89,11 @@ def evaluate(
     plots: Annotated[Path | None, typer.Option(rich_help_panel=_FILES, help="Draw figures into this folder.")] = None,
     file_format: Annotated[
         PictureFormat, typer.Option("--format", rich_help_panel=_FILES, help="File format of the figures.")
-    ] = PictureFormat.PNG,
+    ] = "png",
     save: Annotated[
         Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
     ] = None,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -110,10 +109,10 @@ def evaluate(
         choices=parse_assignments(tune or [], "--tune"),
         image_encoder=build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
         text_encoder=build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
-        images=images.value,
-        texts=texts.value,
-        relevant=relevant.value,
-        ties=ties.value,
+        images=images,
+        texts=texts,
+        relevant=relevant,
+        ties=ties,
         seed=seed,
     )
     if per_query and output is None and not as_json:
@@ -141,7 +140,7 @@ def evaluate(
         stages.note(f"model: {save}{without}")
     if plots is not None:
         with stages.run("draw", "drawing"):
-            files = draw_plots(outcome, plots, file_format.value)
+            files = draw_plots(outcome, plots, file_format)
         stages.note("figures: " + ", ".join(str(file) for file in files))
     if as_json:
         typer.echo(document, nl=False)

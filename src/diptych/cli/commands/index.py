@@ -16,9 +16,7 @@ from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
-    Device,
     DeviceOption,
-    Durability,
     DurabilityOption,
     JsonOption,
     KeptFacts,
@@ -98,10 +96,10 @@ def index(
             help="The numbers that image networks compute with: auto takes int8 for a new collection of 500 pictures "
             "or more where the processor has instructions for it (VNNI, dot products)."
         ),
-    ] = Precision.AUTO,
-    device: DeviceOption = Device.AUTO,
+    ] = "auto",
+    device: DeviceOption = "auto",
     scheduler: SchedulerOption = None,
-    durability: DurabilityOption = Durability.POWER,
+    durability: DurabilityOption = "power",
     root: Annotated[
         Path | None,
         typer.Option(
@@ -132,10 +130,10 @@ def index(
         collection=collection,
         retriever=retriever,
         keep_missing=keep_missing,
-        facts=None if facts is None else facts.value,
+        facts=facts,
         waits=watch,
         scheduler=scheduler,
-        precision=precision.value,
+        precision=precision,
         root=root,
     )
     outcome = index_folder(request, stages)
@@ -289,7 +287,7 @@ def regions(
         str | None, typer.Option(help="The search model that looks at them, by its name in the collection.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Delete the regions again.")] = False,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -14,9 +14,7 @@ from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
-    Device,
     DeviceOption,
-    Durability,
     DurabilityOption,
     JsonOption,
     NoRemarksOption,
@@ -42,8 +40,8 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
     ] = False,
-    durability: DurabilityOption = Durability.POWER,
-    device: DeviceOption = Device.AUTO,
+    durability: DurabilityOption = "power",
+    device: DeviceOption = "auto",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

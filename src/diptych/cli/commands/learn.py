@@ -23,7 +23,7 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import Device, DeviceOption, JsonOption, QuietOption, complete_retriever
+from diptych.cli.options import DeviceOption, JsonOption, QuietOption, complete_retriever
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def rehearse(
     ] = 1000,
     alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="The largest p-value that is not luck.")] = 0.05,
     random_state: Annotated[int, typer.Option(help="Random seed of the draws.")] = 0,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:

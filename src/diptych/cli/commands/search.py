@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -15,7 +14,6 @@ from diptych.cli.console.paths import open_collection
 from diptych.cli.options import (
     AnswerFormat,
     CollectionOption,
-    Device,
     DeviceOption,
     JsonOption,
     NoRemarksOption,
@@ -38,7 +36,7 @@ def search(
     ] = None,
     collection: CollectionOption = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = Target.IMAGES,
+    target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = "images",
     filter: Annotated[str | None, typer.Option("--filter", help="Only some items: 'label:dog and year>=2010'.")] = None,
     mode: Annotated[
         SearchMode,
@@ -46,7 +44,7 @@ def search(
             help="Look for what the query means (similarity), for its words in captions, names, keywords and pictures, "
             "or for both; auto: by meaning, and names, numbers and quoted words by their words."
         ),
-    ] = SearchMode.AUTO,
+    ] = "auto",
     hybrid: Annotated[bool, typer.Option("--hybrid", help="The same as --mode both.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
     min_probability: Annotated[
@@ -60,12 +58,12 @@ def search(
     ] = None,
     rerank_by: Annotated[
         RerankBy, typer.Option("--rerank-by", help="Score these by their codes, or by their stored features.")
-    ] = RerankBy.CODES,
+    ] = "codes",
     show_all: Annotated[bool, typer.Option("--all", help="Show the nearest even if there is no good match.")] = False,
     offset: Annotated[int, typer.Option(min=0, help="Leave out that many answers, for the next page.")] = 0,
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
-    ] = AnswerFormat.AUTO,
+    ] = "auto",
     as_json: JsonOption = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
     as_of: Annotated[
@@ -74,7 +72,7 @@ def search(
             metavar="VERSION|DAY", help="The collection as it was: a number of `diptych history`, or 2026-11-01 (UTC)."
         ),
     ] = None,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     quiet: NoRemarksOption = False,
 ) -> None:
     """Search a collection with words, with a picture, or with both.
@@ -85,8 +83,8 @@ def search(
     from diptych.collection import Filter
 
     if as_json:
-        format = AnswerFormat.JSON
-    if hybrid and mode not in (SearchMode.AUTO, SearchMode.BOTH):
+        format = "json"
+    if hybrid and mode not in ("auto", "both"):
         raise InvalidInputError(f"--hybrid is --mode both, but --mode {mode} is asked for; give one of them")
     if show_all and min_probability:
         raise InvalidInputError("--all shows everything, --min-probability does not; give one of them")
@@ -95,7 +93,7 @@ def search(
         offset=offset,
         target=target,
         filter=Filter.of(filter),
-        mode=SearchMode.BOTH if hybrid else mode,
+        mode="both" if hybrid else mode,
         exact=exact,
         min_probability=0.0 if show_all else min_probability,
         regions=not no_regions,
@@ -211,13 +209,13 @@ def _run_command(session: SearchSession, words: str) -> None:
         case "filter":
             settings = replace(settings, filter=Filter.parse(value) if value else None)
         case "target" | "mode":
-            choices: type[StrEnum] = Target if name == "target" else SearchMode
-            if value not in list(choices):
-                raise UnknownNameError(name, value, list(choices))
-            chosen: Any = {name: choices(value)}
+            choices = get_args(Target if name == "target" else SearchMode)
+            if value not in choices:
+                raise UnknownNameError(name, value, choices)
+            chosen: Any = {name: value}
             settings = replace(settings, **chosen)
         case "hybrid":
-            settings = replace(settings, mode=SearchMode.BOTH if _switch(name, value) else SearchMode.SIMILARITY)
+            settings = replace(settings, mode="both" if _switch(name, value) else "similarity")
         case "all":
             settings = replace(settings, min_probability=0.0 if _switch(name, value) else None)
         case _:

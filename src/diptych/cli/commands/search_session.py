@@ -32,27 +32,27 @@ class SearchSettings:
 
     k: int = 10
     offset: int = 0
-    target: Target = Target.IMAGES
+    target: Target = "images"
     filter: Filter | None = None
-    mode: SearchMode = SearchMode.AUTO
+    mode: SearchMode = "auto"
     exact: bool = False
     min_probability: float | None = None
     regions: bool = True
     rerank: int | None = None
-    rerank_by: RerankBy = RerankBy.CODES
+    rerank_by: RerankBy = "codes"
     retriever: str | None = None
-    format: AnswerFormat = AnswerFormat.AUTO
+    format: AnswerFormat = "auto"
 
 
 def print_answers(query: str, answers: Answers, settings: SearchSettings, collection: Collection) -> None:
     """Print the answers of one search to stdout in the format that was asked for."""
-    is_text = settings.target is Target.TEXTS
+    is_text = settings.target == "texts"
     match settings.format:
-        case AnswerFormat.JSON:
+        case "json":
             print_json(
                 {
                     "query": query,
-                    "target": settings.target.value,
+                    "target": settings.target,
                     "mode": answers.mode,
                     "no_good_match": answers.no_good_match,
                     "notes": list(answers.notes),
@@ -62,18 +62,18 @@ def print_answers(query: str, answers: Answers, settings: SearchSettings, collec
                     "answers": [_record(answer, collection, is_text=is_text) for answer in answers],
                 }
             )
-        case AnswerFormat.JSONL:
+        case "jsonl":
             for answer in answers:
                 print_json({"query": query, **_record(answer, collection, is_text=is_text)}, indent=None)
-        case AnswerFormat.PATHS:
+        case "paths":
             _print_paths(answers, "\n")
-        case AnswerFormat.PATHS0:
+        case "paths0":
             _print_paths(answers, "\0")
-        case AnswerFormat.AUTO if goes_to_a_pipe() and is_text:
+        case "auto" if goes_to_a_pipe() and is_text:
             # One line each, so that the lines of a pipe are the answers.
             sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in answers)
             sys.stdout.flush()
-        case AnswerFormat.AUTO if goes_to_a_pipe():
+        case "auto" if goes_to_a_pipe():
             _print_paths(answers, "\n")
         case _ if answers:
             from diptych.cli.console.answers_table import print_answers_table
@@ -184,14 +184,14 @@ class SearchSession:
         found = self.collection.search(
             query,
             settings.k,
-            target=settings.target.value,
+            target=settings.target,
             filter=settings.filter,
             hybrid=HYBRID_OF_MODE[settings.mode],
             exact=settings.exact or None,
             offset=settings.offset,
             regions=settings.regions,
             rerank=settings.rerank,
-            rerank_by=settings.rerank_by.value,
+            rerank_by=settings.rerank_by,
             retriever=settings.retriever,
         )
         answers = self._probable(found, settings)
@@ -212,7 +212,7 @@ class SearchSession:
             # The cut-off says whether there is a match at all: past it, the answers are the best ``k``.
             least = math.inf if answers.no_good_match else 0.0
         # Whoever gives a probability and leaves the choice to us gets what reaches it.
-        words_count = settings.min_probability is None or settings.mode is not SearchMode.AUTO
+        words_count = settings.min_probability is None or settings.mode != "auto"
         kept = tuple(
             answer
             for answer in answers

@@ -24,7 +24,7 @@ import typer
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import Device, DeviceOption, Durability, DurabilityOption, JsonOption, LogFormat
+from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser, signed in.")] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer.")] = 1,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
     no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
     no_visitors: Annotated[
@@ -91,9 +89,9 @@ def serve(
     max_upload: Annotated[int, typer.Option(min=1, max=1024, help="The largest upload, in MiB.")] = 20,
     log_format: Annotated[
         LogFormat, typer.Option(help="One line per request; auto: text on a terminal, JSON elsewhere.")
-    ] = LogFormat.AUTO,
-    device: DeviceOption = Device.AUTO,
-    durability: DurabilityOption = Durability.POWER,
+    ] = "auto",
+    device: DeviceOption = "auto",
+    durability: DurabilityOption = "power",
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
@@ -145,7 +143,7 @@ def serve(
             tell_sign_in(address, settings)
         if open_page:
             open_when_ready(sign_in_address(address, settings))
-        launch(settings, listening, log_format=log_format.value, quiet=quiet)
+        launch(settings, listening, log_format=log_format, quiet=quiet)
 
 
 def check_packages() -> None:

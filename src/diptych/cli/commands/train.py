@@ -10,7 +10,7 @@ import typer
 from diptych.cli.console.output import check_folder, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, Device, DeviceOption, QuietOption, SchedulerOption
+from diptych.cli.options import CollectionOption, DeviceOption, QuietOption, SchedulerOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def train(
         int | None, typer.Option("--jobs", "-j", min=1, help="With --features: threads; by default one per core.")
     ] = None,
     scheduler: SchedulerOption = None,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     collection: CollectionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,

@@ -32,7 +32,7 @@ def words(
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours of each word.")] = 10,
     layer: Annotated[
         WordLayerChoice, typer.Option(help="Of a network: what its memory answers to a word, or the vectors it reads.")
-    ] = WordLayerChoice.MEMORY,
+    ] = "memory",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write words and cosines to this JSON file.")
     ] = None,
@@ -43,7 +43,7 @@ def words(
 
     if output is not None:
         check_writable_file(output)
-    vectors = word_table(model, layer.value)
+    vectors = word_table(model, layer)
     found = {word: nearest_words(vectors, word, k) for word in asked}
     content = {word: [near._asdict() for near in nearest] for word, nearest in found.items()}
     if output is not None:

@@ -191,16 +191,16 @@ _HEALTHCHECK_SECONDS = 30
 _log = logging.getLogger("diptych.service")
 
 
-def server_config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:
+def server_config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings, *, factory: bool = False) -> uvicorn.Config:
     """Return how the server runs: quiet, patient with running requests, impatient with slow clients.
 
-    Several workers each make their own ``app``.
+    With ``factory`` each worker makes its own ``app`` by calling it.
     """
     forwarders = list(settings.trusted_proxies)
     protocol = partial(BoundedProtocol, settings.limits, settings.trusted_proxies)
     return uvicorn.Config(
         app,
-        factory=settings.workers > 1,
+        factory=factory,
         workers=settings.workers,
         timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         http=cast(type[asyncio.Protocol], protocol),

@@ -44,7 +44,7 @@ def launch(
         # Workers inherit it and add up their numbers there.
         os.environ[SHARED_FOLDER_VARIABLE] = folder
         settings = replace(settings, session_folder=settings.session_folder or Path(folder) / "sessions")
-        config = server_config(partial(worker_app, settings, format, quiet), settings)
+        config = server_config(partial(worker_app, settings, format, quiet), settings, factory=True)
         Multiprocess(config, sockets=[listening]).run()
 
 
