@@ -13,8 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from diptych._version import __version__
-from diptych.cli.bench import clicks as bench_clicks
-from diptych.cli.bench import costa_pereira, hashing, neural, run, task, trec
+from diptych.cli.bench import run, studies, trec
 from diptych.cli.commands import (
     albums,
     clicks,
@@ -273,16 +272,16 @@ _bench = _group(
     "bench",
     "Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
     {
-        "task": task.bench,
+        "task": studies.bench,
         "run": run.bench_run,
         "diff": run.bench_diff,
         "pack": run.bench_pack,
         "report": run.bench_report,
         "reproduction": run.bench_reproduction,
-        "hashing": hashing.bench_hashing,
-        "neural": neural.bench_neural,
-        "clicks": bench_clicks.bench_clicks,
-        "costa-pereira": costa_pereira.bench_costa_pereira,
+        "hashing": studies.bench_hashing,
+        "neural": studies.bench_neural,
+        "clicks": studies.bench_clicks,
+        "costa-pereira": studies.bench_costa_pereira,
     },
     panel="Methods and data",
     cls=DefaultCommandGroup,

@@ -91,6 +91,7 @@ SchedulerOption = Annotated[
 
 # Of benchmarks.
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")]
+PlotsOption = Annotated[Path | None, typer.Option("--plots", help="Draw figures into this folder.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")]
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")

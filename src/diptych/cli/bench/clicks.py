@@ -1,22 +1,27 @@
-"""``diptych bench clicks``: methods for click logs on human judgements."""
+"""The tables and figures of `diptych bench clicks`: methods for click logs on human judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, numbers, or_dash, results, table
-from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
-from diptych.cli.options import FreshOption, JsonOption, OutputOption, QuietOption
-
-if TYPE_CHECKING:
-    from diptych.benchmark.web import WebReport
+from diptych import figures
+from diptych.benchmark.published import published_rows, published_value
+from diptych.benchmark.web import (
+    AVERAGE_FUSION,
+    FEATURES,
+    LEARNED_FUSION,
+    NEIGHBOUR_COUNTS,
+    NEIGHBOUR_MODELS,
+    RANDOM_ROW,
+    WebReport,
+    standard_error,
+)
+from diptych.cli.console.output import bold, numbers, or_dash, table
+from diptych.cli.console.report_files import save_figures
+from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
 
 _PRINTED_FOLDS = (0, 1, 2, 5, 10)
 _GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
@@ -25,49 +30,6 @@ _LEAST_P = 0.0001
 DRAWN_FOLDS = tuple(range(11))
 _CORRELATED = "devise"
 _WINNER = "Top performer [35]"
-
-
-def bench_clicks(
-    method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as text2image; may be repeated.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of noise that are averaged.")] = 5,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: Annotated[
-        Path | None,
-        typer.Option(
-            "--plots", help="Draw curves over noise and neighbours, and groups of visualness, into this folder."
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare methods that learn from a click log on Flickr8k's human judgements of captions as queries.
-
-    The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
-    al. (2018), with what they print beside ours.
-    """
-    from diptych.benchmark.web import chosen_methods, flickr8k_web, run_web
-    from diptych.data import cache_folder
-
-    # Before the data are loaded, which takes a while and a data set.
-    chosen_methods(method)
-    check_report_files(output, plots)
-    stages = Stages(quiet=quiet)
-    with stages.run("data", "loading Flickr8k and simulating clicks"):
-        data = flickr8k_web()
-    report = run_web(
-        data,
-        methods=method,
-        folder=None if fresh else cache_folder() / "web",
-        stage=lambda title: stages.run(title, title),
-        seeds=seeds,
-    )
-    draw = partial(draw_click_benchmark, report)
-    write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw, as_json=as_json)
-    if not as_json:
-        print_click_benchmark(report, results())
 
 
 _LISTS = {
@@ -79,8 +41,6 @@ _LISTS = {
 
 def print_click_benchmark(report: WebReport, console: Console) -> None:
     """Print every table, each in the paper's layout with the paper's values beside ours."""
-    from diptych.benchmark.web import LEARNED_FUSION
-
     console.print("Methods for click logs on Flickr8k; the log is simulated from the training captions", style="bold")
     console.print(f"{report.data.log!r}")
     for name in _LISTS:
@@ -99,9 +59,6 @@ def print_click_benchmark(report: WebReport, console: Console) -> None:
 
 
 def _print_list(report: WebReport, name: str, console: Console) -> None:
-    from diptych.benchmark.published import published_value
-    from diptych.benchmark.web import AVERAGE_FUSION, FEATURES, RANDOM_ROW
-
     title, printed_in, metric = _LISTS[name]
     lists = report.data.lists[name]
     console.print(f"\n{title}\n", style="bold")
@@ -124,8 +81,6 @@ def _print_list(report: WebReport, name: str, console: Console) -> None:
 
 
 def _p(report: WebReport, row: str, other: str, column: str, name: str) -> str:
-    from diptych.benchmark.web import RANDOM_ROW
-
     if row in (other, RANDOM_ROW) or other not in (RANDOM_ROW, *report.rows):
         return ""
     return _p_of(report.compare(row, other, column, name).p_value)
@@ -136,8 +91,6 @@ def _p_of(p_value: float) -> str:
 
 
 def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[str]:
-    from diptych.benchmark.published import published_value
-
     name = _name_in_paper(report, row)
     regimes = ("CaffeNet", "Feature-fusion")
     # Two methods are in no table of the paper, but in its last sentence of results.
@@ -151,14 +104,10 @@ def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[
 
 
 def _name_in_paper(report: WebReport, row: str) -> str:
-    from diptych.benchmark.web import AVERAGE_FUSION, RANDOM_ROW
-
     return {AVERAGE_FUSION: "Method-fusion", RANDOM_ROW: "random"}.get(row, report.title_of[row])
 
 
 def _print_fusion(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.web import AVERAGE_FUSION, FEATURES, LEARNED_FUSION
-
     column = report.columns[-1]
     held_out = report.held_out_fusion(column)
     shares = ", ".join(f"{name} {share:.2f}" for name, share in report.weights(column).items())
@@ -170,8 +119,6 @@ def _print_fusion(report: WebReport, console: Console) -> None:
 
 
 def _print_noise(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.web import RANDOM_ROW
-
     column = report.columns[-1]
     console.print("\nFigure 7: NDCG@25 of expert grades with irrelevant pictures added\n", style="bold")
     listing = table(bold("method"), *numbers(*(f"{fold}-fold" for fold in _PRINTED_FOLDS)))
@@ -182,8 +129,6 @@ def _print_noise(report: WebReport, console: Console) -> None:
 
 
 def _print_neighbours(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.web import FEATURES, NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
-
     feature = report.features[0]
     title = f"\nFigure 8: NDCG@25 of expert grades by the number of neighbours, {FEATURES.get(feature, feature)}\n"
     console.print(title, style="bold")
@@ -198,8 +143,6 @@ def _print_neighbours(report: WebReport, console: Console) -> None:
 
 
 def _print_groups(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.web import RANDOM_ROW
-
     column = report.columns[-1]
     console.print("\nFigure 9: expert grades with one-fold noise, by visualness of the query\n", style="bold")
     groups = [f"{group}\n{size}" for group, size in zip(_GROUPS, report.group_sizes("experts"), strict=True)]
@@ -212,8 +155,6 @@ def _print_groups(report: WebReport, console: Console) -> None:
 
 
 def _print_correlations(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.published import published_value
-
     row, column = _correlated(report), report.columns[-1]
     console.print(
         f"\nFigure 10: Spearman's correlation of queries' NDCG@25 ({report.title_of[row]}), and p, with noise\n",
@@ -234,9 +175,6 @@ def _correlated(report: WebReport) -> str:
 
 def _print_elsewhere(report: WebReport, name: str, console: Console) -> None:
     """Print Table VIII: methods and weights as they are, on pictures of another data set."""
-    from diptych.benchmark.published import published_value
-    from diptych.benchmark.web import AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW, standard_error
-
     lists, column = report.data.elsewhere[name], report.columns[-1]
     console.print(f"\nTable VIII: another test set, {name}, on which nothing was chosen\n", style="bold")
     beside = numbers("NDCG@25", "standard error", "p, random", "p, average", "paper: IRC-MM15-test")
@@ -256,9 +194,6 @@ def _print_elsewhere(report: WebReport, name: str, console: Console) -> None:
 
 def _print_others(report: WebReport, console: Console) -> None:
     """Print Table X: what others report on the paper's test set, and which of these methods are measured here."""
-    from diptych.benchmark.published import published_rows, published_value
-    from diptych.benchmark.web import AVERAGE_FUSION, RANDOM_ROW, standard_error
-
     column = report.columns[-1]
     own = {title: row for row, title in report.title_of.items()} | {"average-fusion": AVERAGE_FUSION}
     console.print("\nTable X: other methods, experts\n", style="bold")
@@ -286,9 +221,6 @@ def _in_x(row: Mapping[str, str]) -> bool:
 
 
 def _print_people(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.published import published_value
-    from diptych.benchmark.web import RANDOM_ROW
-
     column = report.columns[-1]
     chosen = report.people_queries("experts")
     console.print("\nTable IX: one kind of query, worst method first\n", style="bold")
@@ -308,9 +240,6 @@ def _print_people(report: WebReport, console: Console) -> None:
 
 
 def _print_costs(report: WebReport, console: Console) -> None:
-    from diptych.benchmark.published import published_value
-    from diptych.benchmark.web import FEATURES
-
     feature = report.features[0]
     console.print(f"\nTable VII: time and memory, {FEATURES.get(feature, feature)}\n", style="bold")
     measured = numbers("training, s", "training, MB", "test, s", "test, MB")
@@ -336,9 +265,6 @@ def _print_costs(report: WebReport, console: Console) -> None:
 
 def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
     """Draw curves over noise and neighbours, correlations, and groups of visualness; return the files."""
-    from diptych import figures
-    from diptych.benchmark.web import NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
-
     column, folds = report.columns[-1], DRAWN_FOLDS
     correlated = _correlated(report)
     followed = [report.correlations(correlated, column, "experts", fold) for fold in folds]
@@ -380,9 +306,6 @@ def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
 
 def _shown(report: WebReport) -> list[str]:
     """Return the methods of the fusion and their average, as many as bars can tell apart."""
-    from diptych.benchmark.web import AVERAGE_FUSION, LEARNED_FUSION
-    from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
-
     fused = [method.name for method in report.methods if method.is_fused]
     shown = [row for row in (*fused, AVERAGE_FUSION) if row in report.rows and row != LEARNED_FUSION]
     return shown[:MAX_QUERY_GROUP_METHODS]

@@ -1,73 +1,23 @@
-"""``diptych bench costa-pereira``: the experiments of Costa Pereira et al. (2014), beside the printed numbers."""
+"""The tables and figures of `diptych bench costa-pereira`, beside those of Costa Pereira et al. (2014)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, folded, numbers, scores, table, whole
-from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import check_report_files, finish_reports, save_figures
-from diptych.cli.options import JobsOption, JsonOption, OutputOption, QuietOption
-from diptych.errors import MissingDataError, MissingPackageError
+from diptych import figures
+from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
+from diptych.cli.console.output import bold, folded, numbers, print_table, scores, whole
+from diptych.cli.console.report_files import save_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
-    from diptych.cli.console.progress import Advance
-
 _DISTANCES = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
-
-
-def bench_costa_pereira(
-    data: Annotated[
-        list[str] | None,
-        typer.Option("--data", "-d", help="wikipedia, pascal or tvgraz; may be repeated. Default: all of them."),
-    ] = None,
-    jobs: JobsOption = None,
-    output: OutputOption = None,
-    plots: Annotated[
-        Path | None,
-        typer.Option("--plots", help="Draw precision–recall, MAP per category and confusion into this folder."),
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare distances, correlation methods, and correlation, abstraction and both together (CM, SM, SCM).
-
-    One random fifth of the training part is for choosing; then everything is fitted on the whole training part and the
-    test part is asked once. A data set that is not on this machine is named and left out.
-    """
-    from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
-
-    tasks = [find_costa_pereira(name) for name in data] if data else [*COSTA_PEREIRA]
-    check_report_files(output, plots)
-    stages = Stages(quiet=quiet)
-    reports, lacking = [], []
-    for task in tasks:
-        try:
-            reports.append(
-                run_costa_pereira(task, n_jobs=jobs or os.cpu_count() or 1, stage=partial(_stage, stages, task.name))
-            )
-        except (MissingDataError, MissingPackageError) as error:
-            lacking.append(error)
-            stages.note(f"{task.name} is left out: {error}")
-    if not reports:
-        raise lacking[0]
-    finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira, as_json=as_json)
-
-
-def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
-    return stages.run(f"{task}: {title}", f"{task}: {title}")
 
 
 def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
@@ -101,10 +51,8 @@ def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
 
 def _print_pairs(report: CostaPereiraReport, console: Console) -> None:
     console.print("\nPairs of each category (Tables II and III)\n", style="bold")
-    listing = table(bold("category"), *numbers("training", "of them for validation", "test", "all"))
-    for category, counts in report.pairs.items():
-        listing.add_row(category, *(f"{count:,}" for count in counts.values()))
-    console.print(listing)
+    rows = ([category, *(f"{count:,}" for count in counts.values())] for category, counts in report.pairs.items())
+    print_table([bold("category"), *numbers("training", "of them for validation", "test", "all")], rows, console)
 
 
 def _print_rows(rows: Sequence[MapRow], console: Console, *, detail: str) -> None:
@@ -132,8 +80,6 @@ def draw_costa_pereira(reports: Sequence[CostaPereiraReport], folder: Path) -> l
 
 
 def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:
-    from diptych import figures
-
     title = report.title.partition(",")[0]
     curves = {method: detail.precision for method, detail in report.details.items()}
     yield "precision-recall", figures.method_precision_recall(curves, report.chance.precision, title=title)

@@ -1,90 +1,29 @@
-"""``diptych bench hashing``: what hash codes of each length reach, and what they cost."""
+"""The tables and figures of `diptych bench hashing`: what hash codes of each length reach, and what they cost."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, numbers, table
-from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
-from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, QuietOption
+from diptych import figures
+from diptych.benchmark.hashing import SETTING_TITLES, BitBudgetReport, CodeResult, spread
+from diptych.benchmark.studies.hash_codes import Setting
+from diptych.cli.console.output import bold, numbers, print_table, table
+from diptych.cli.console.report_files import save_figures
 from diptych.directions import DIRECTIONS, Direction
 from diptych.errors import counted
+from diptych.figures.parameter_curves import BitBudgetLine
+from diptych.metrics import AP, CMC, Measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from diptych.benchmark.hashing import BitBudgetReport, CodeResult
-    from diptych.benchmark.studies.hash_codes import Setting
-    from diptych.figures.parameter_curves import BitBudgetLine
-    from diptych.metrics import Measure
-
-
-def bench_hashing(
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data", "-d", help="wikipedia, pascal or flickr8k; may be repeated. Default: those on this machine."
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as scm-seq; may be repeated.")
-    ] = None,
-    bits: Annotated[
-        list[int] | None,
-        typer.Option("--bits", "-b", min=1, help="A length of code; may be repeated. Default: 4, 8, 16, 32, 64, 128."),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(min=1, help="Class divisions, each with a seed of its own. Default: 5.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: 8, 16 and 32 bits, two folds; the table says how many.")
-    ] = False,
-    jobs: JobsOption = None,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", help="Draw MAP and CMC against bits into this folder.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare hashing methods by the length of their codes, for classes that were learned and classes that were not.
-
-    Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
-    """
-    from diptych.benchmark.hashing import BITS, find_hashing_task, hashing_task_names, run_bit_budget
-    from diptych.data import cache_folder
-
-    stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_hashing_task, hashing_task_names(), stages)
-    check_report_files(output, plots)
-    reports = [
-        run_bit_budget(
-            task,
-            bits=bits or ((8, 16, 32) if quick else BITS),
-            methods=method,
-            folds=folds or (2 if quick else 5),
-            n_jobs=jobs or os.cpu_count() or 1,
-            folder=None if fresh else cache_folder() / "hashing",
-            stage=lambda title: stages.run(title, title),
-            **({"n_searched": 100_000} if quick else {}),
-        )
-        for task in tasks
-    ]
-    finish_reports(reports, print_bit_budget, stages, output, plots, draw_bit_budgets, as_json=as_json)
-
 
 def print_bit_budget(report: BitBudgetReport, console: Console) -> None:
     """Print a table for each setting, the costs of each length, and what was left out."""
-    from diptych.benchmark.hashing import SETTING_TITLES
-
     console.print(f"{report.task.title}; {counted(report.n_folds, 'fold')}, mean ± standard deviation", style="bold")
     for setting in report.task.settings:
         console.print(f"\nAsked for {SETTING_TITLES[setting]}\n", style="bold")
@@ -96,8 +35,6 @@ def print_bit_budget(report: BitBudgetReport, console: Console) -> None:
 
 
 def _print_setting(report: BitBudgetReport, setting: Setting, console: Console) -> None:
-    from diptych.metrics import AP, CMC
-
     cmc = CMC(report.task.cmc_rank)
     measured = [f"{measure}\n{way}" for measure in ("MAP", cmc.label) for way in ("image query", "text query")]
     # Radius 2 and codes: means of the two sides.
@@ -124,9 +61,6 @@ def _print_setting(report: BitBudgetReport, setting: Setting, console: Console) 
 
 
 def _scores(results: list[CodeResult], cmc: str) -> list[str]:
-    from diptych.benchmark.hashing import spread
-    from diptych.metrics import AP
-
     columns = [(key, way) for key in (AP().label, cmc) for way in DIRECTIONS]
     spreads = [spread([result.measures[key][way] for result in results]) for key, way in columns]
     return [f"{mean:.4f} ± {deviation:.4f}" for mean, deviation in spreads]
@@ -147,8 +81,6 @@ def _code_cells(results: list[CodeResult]) -> list[str]:
 
 
 def _mean_over_folds(values: Iterable[float]) -> float:
-    from diptych.benchmark.hashing import spread
-
     return spread(list(values))[0]
 
 
@@ -157,23 +89,22 @@ def _both_ways(values: dict[Direction, float]) -> float:
 
 
 def _print_costs(report: BitBudgetReport, console: Console) -> None:
-    listing = table(*numbers("bits", "bytes per item", "MB per million", "searches in a second"))
-    for cost in report.storage:
-        listing.add_row(
+    rows = (
+        [
             str(cost.n_bits),
             str(cost.bytes_per_item),
             f"{cost.megabytes_per_million:g}",
             f"{cost.queries_per_second:,.0f}",
-        )
-    console.print(listing)
+        ]
+        for cost in report.storage
+    )
+    print_table([*numbers("bits", "bytes per item", "MB per million", "searches in a second")], rows, console)
     if report.storage:
         console.print(f"\nsearches: the ten nearest of {report.storage[0].n_items:,} random codes, exactly.")
 
 
 def draw_bit_budgets(reports: Sequence[BitBudgetReport], folder: Path) -> list[Path]:
     """Draw MAP and CMC against bits for every data set, and return the files."""
-    from diptych.metrics import AP, CMC
-
     drawn = {
         f"hashing-{report.task.name}-{name}.png": _figure(report, measure)
         for report in reports
@@ -183,8 +114,6 @@ def draw_bit_budgets(reports: Sequence[BitBudgetReport], folder: Path) -> list[P
 
 
 def _figure(report: BitBudgetReport, measure: Measure) -> Figure:
-    from diptych import figures
-
     key = measure.label
     settings: list[str] = list(report.task.settings)
     lines = {
@@ -209,9 +138,6 @@ def _figure(report: BitBudgetReport, measure: Measure) -> Figure:
 
 
 def _line(report: BitBudgetReport, setting: str, method: str, key: str, way: Direction) -> BitBudgetLine:
-    from diptych.benchmark.hashing import spread
-    from diptych.figures.parameter_curves import BitBudgetLine
-
     spreads = [
         spread([result.measures[key][way] for result in report.select(setting, method, n_bits)])
         for n_bits in report.bits

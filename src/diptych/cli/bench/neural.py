@@ -1,104 +1,33 @@
-"""``diptych bench neural``: ranking methods and networks beside the values of Zhang et al. (2017)."""
+"""The tables and figures of `diptych bench neural`: methods beside the values of Zhang et al. (2017)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import numpy as np
 from rich.console import Console
 
-from diptych.cli.console.output import bold, check_folder, numbers, or_dash, table, writing
-from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
-from diptych.cli.options import FreshOption, JsonOption, OutputOption, QuietOption
+from diptych import figures
+from diptych.arrays import AnyArray
+from diptych.benchmark.neural import Illustration, NeuralMethod, NeuralReport
+from diptych.benchmark.studies.zhang import LABELLED
+from diptych.cli.console.output import bold, numbers, or_dash, table
+from diptych.cli.console.report_files import save_figures
+from diptych.data import Pairs
 from diptych.directions import DIRECTION_NAMES, DIRECTIONS, Direction
-from diptych.errors import UnknownNameError
+from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from diptych.arrays import AnyArray
-    from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport
-    from diptych.data import Pairs
-    from diptych.figures.retrieval_examples import RetrievalExample
 
 _QUERIES = 2
 _FEWEST_ON_A_MAP = 20
 _NOTHING = "–"
 
 
-def bench_neural(
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            "-d",
-            help="wikipedia, pascal, flickr8k, flickr30k, coco, coco-pairs; may be repeated. Default: those found.",
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as ldsp; may be repeated.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Fits of each method that draws random numbers.")] = 3,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the data, for methods that have them; else their own.")
-    ] = None,
-    pixels: Annotated[
-        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; needs a graphics card.")
-    ] = False,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Draw precision by scope, maps of the space and answers into this folder.")
-    ] = None,
-    inside: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method to inspect with --plots and --save.")
-    ] = None,
-    save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
-
-    Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
-    """
-    from diptych.benchmark.neural import find_neural_task, neural_methods, neural_task_names, run_neural
-    from diptych.data import cache_folder
-
-    stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_neural_task, neural_task_names(), stages)
-    check_report_files(output, plots)
-    # Before any work is done: the method must be measured, and its model written.
-    known = method or neural_methods(pixels=True)
-    if inside is not None and inside not in known:
-        raise UnknownNameError("method to look into", inside, known)
-    if save is not None:
-        check_folder(save)
-    reports = []
-    for task in tasks:
-        with stages.run(f"load {task.name}", f"loading {task.name}"):
-            loaded = task.load()
-        report = run_neural(
-            task,
-            methods=method,
-            seeds=seeds,
-            epochs=epochs,
-            pixels=pixels,
-            folder=None if fresh else cache_folder() / "neural",
-            stage=lambda title: stages.run(title, title),
-            data=loaded,
-        )
-        if report.results and (plots is not None or save is not None):
-            _inspect(inside, report, loaded, plots, save, stages)
-        reports.append(report)
-    finish_reports(reports, print_neural, stages, output, as_json=as_json)
-
-
 def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> list[Path]:
     """Draw precision by scope, the map of the space and answers, as far as the data allow; return the files."""
-    from diptych import figures
-
     made: dict[str, Figure] = {}
     # Without classes there is neither a scope to speak of nor a colour for a map.
     if report.task.has_classes:
@@ -113,10 +42,6 @@ def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> lis
 
 
 def _scopes(report: NeuralReport) -> Figure:
-    import numpy as np
-
-    from diptych import figures
-
     curves: dict[str, dict[Direction, list[float]]] = {}
     for key in report.measured:
         results = report.select(key)
@@ -128,10 +53,6 @@ def _scopes(report: NeuralReport) -> Figure:
 
 
 def _examples(report: NeuralReport, inside: Illustration) -> Figure:
-    import numpy as np
-
-    from diptych import figures
-
     rng = np.random.default_rng(0)
     sides: dict[Direction, int] = {"image_query": inside.pairs.n_images, "text_query": inside.pairs.n_texts}
     drawn = [
@@ -143,8 +64,6 @@ def _examples(report: NeuralReport, inside: Illustration) -> Figure:
 
 
 def _example(inside: Illustration, way: Direction, row: int) -> RetrievalExample:
-    from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
-
     found, right = inside.answers(way, row)
     pairs = inside.pairs
     if way == "image_query":
@@ -164,24 +83,6 @@ def _picture(pairs: Pairs, row: int) -> str | Path | AnyArray | None:
     return picture
 
 
-def _inspect(
-    method: str | None, report: NeuralReport, data: NeuralData, plots: Path | None, save: Path | None, stages: Stages
-) -> None:
-    """Learn a method, the best one if None, once more with seed 0; keep its model and draw its figures, if wanted."""
-    from diptych.benchmark.neural import Illustration
-
-    chosen = report.methods[method if method in report.measured else report.best()]
-    with stages.run(f"inside {report.task.name}", f"looking into {chosen.name}"):
-        found = Illustration.of(report.task, data, chosen, epochs=report.epochs)
-    if save is not None:
-        place = save / f"{report.task.name}-{chosen.key}"
-        with writing(place):
-            found.model.save(place)
-        stages.note(f"model: {place}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, plots)))}")
-
-
 _DENOMINATORS = (
     "MAP@50 (retrieved) divides by the relevant items among the first 50, as the authors' evaluator does; MAP@50 "
     "(total) by all relevant items. Over the full ranking, MAP, both are the same. Ties count by expectation."
@@ -190,8 +91,6 @@ _DENOMINATORS = (
 
 def print_neural(report: NeuralReport, console: Console) -> None:
     """Print a table for each direction, ours beside the paper's, and what was left out."""
-    from diptych.benchmark.studies.zhang import LABELLED
-
     seeds = max((len(report.select(key)) for key in report.measured), default=0)
     spread = f"; mean ± standard deviation of {seeds} seeds" if seeds > 1 else "; one seed"
     epochs = "" if report.epochs is None else f"; {report.epochs} epochs where a method has them"

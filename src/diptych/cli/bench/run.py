@@ -23,6 +23,7 @@ from diptych.cli.console.output import (
     or_dash,
     print_json,
     print_outcome,
+    print_table,
     results,
     table,
     whole,
@@ -312,10 +313,8 @@ def print_observations(observations: Sequence[Observation], console: Console) ->
     if not observations:
         console.print("There is no task with seen or unseen classes, so that no observation could be tested.")
         return
-    listing = table("claim", "data", bold("verdict"), *numbers("p"), "evidence", title="Observations")
-    for one in observations:
-        listing.add_row(one.claim, one.where, one.verdict, format_p_value(one.p_value), one.evidence)
-    console.print(listing)
+    rows = ([one.claim, one.where, one.verdict, format_p_value(one.p_value), one.evidence] for one in observations)
+    print_table(["claim", "data", bold("verdict"), *numbers("p"), "evidence"], rows, console, title="Observations")
 
 
 def bench_reproduction(

@@ -1,83 +1,30 @@
-"""``diptych bench``: every method on one task or study, tuned on training data, beside the published numbers."""
+"""The tables and figures of `diptych bench`: every method on one task, beside the published numbers."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from diptych.cli.console.output import bold, folded, numbers, or_dash, results, scores, table, whole
-from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
-from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, QuietOption
+from diptych import figures
+from diptych.benchmark import Row, SensitivityCurve, StudyReport, TaskReport
+from diptych.cli.console.output import bold, folded, numbers, or_dash, scores, table, whole
+from diptych.cli.console.report_files import save_figures
 from diptych.directions import DIRECTIONS
+from diptych.figures.retrieval_curves import MAX_PRECISION_RECALL_METHODS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from diptych.benchmark import Row, SensitivityCurve, StudyReport, TaskReport
 
 _PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
 
 # What the text about figure 3 of Menon et al. (2015) compares, with what each of them competes with.
 _COMPARED = ("CCA", "CMML", "logistic cross-product", "SM", "marginal SM", "marginal SCM")
 _CHANCE = "random"
-
-
-def bench(
-    task: Annotated[
-        str,
-        typer.Argument(
-            help="wikipedia, wikipedia-plain, pascal or scenes; pairwise: the tables of Menon et al. 2015, singly "
-            "pairwise-wikipedia, pairwise-pascal or pairwise-tvgraz; auto: wikipedia if it is here, else scenes."
-        ),
-    ] = "auto",
-    method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this row, such as marginal-sm; may be repeated.")
-    ] = None,
-    distances: Annotated[bool, typer.Option(help="Also compare the distance measures.")] = True,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: coarser grids and two hold-outs; the table says so.")
-    ] = False,
-    jobs: JobsOption = None,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", help="Draw precision–recall and sensitivity curves into this folder.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Run a benchmark: choose every parameter on hold-outs of the training part, then measure on the test part once."""
-    from diptych.benchmark import find_study, run_study, study_names
-    from diptych.data import cache_folder, find_dataset
-
-    stages = Stages(quiet=quiet)
-    if task == "auto":
-        task = "wikipedia" if find_dataset("wikipedia").is_available else "scenes"
-        stages.note(f"running the benchmark {task!r}")
-    study = find_study(task)
-    check_report_files(output, plots)
-    report = run_study(
-        study.coarser() if quick else study,
-        methods=method,
-        distances=distances,
-        n_jobs=jobs or os.cpu_count() or 1,
-        folder=None if fresh else cache_folder() / "tuning",
-        stage=lambda title: stages.run(title, title),
-    )
-    document = report.as_json if task in study_names() else report.reports[0].as_json
-    draw = partial(draw_bench, report.reports)
-    write_report_files(stages, output=output, document=document, plots=plots, draw=draw, as_json=as_json)
-    if not as_json:
-        print_study(report, results())
 
 
 def print_study(report: StudyReport, console: Console) -> None:
@@ -208,8 +155,6 @@ def draw_bench(reports: Sequence[TaskReport], folder: Path) -> list[Path]:
 
 
 def _figures(report: TaskReport) -> dict[str, Figure]:
-    from diptych import figures
-
     title = re.split(r"[,(]", report.title)[0].strip()
     rows = {row.name: row for row in report.rows}
     drawn = {}
@@ -235,7 +180,5 @@ def _figures(report: TaskReport) -> dict[str, Figure]:
 
 def _compared(rows: Sequence[Row]) -> list[Row]:
     """Return the rows to draw: those of the paper's figure, or the first ones where a run has none of them."""
-    from diptych.figures.retrieval_curves import MAX_PRECISION_RECALL_METHODS
-
     named = [row for row in rows if row.name in _COMPARED]
     return named or [row for row in rows if row.name != _CHANCE][:MAX_PRECISION_RECALL_METHODS]

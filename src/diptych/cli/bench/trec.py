@@ -17,8 +17,8 @@ from diptych.cli.console.output import (
     numbers,
     print_json,
     print_outcome,
+    print_table,
     results,
-    table,
     write_text,
 )
 from diptych.cli.console.progress import Stages
@@ -160,10 +160,8 @@ def trec_score(
     if as_json:
         print_json(_document(found, measures))
         return
-    listing = table(bold("measure"), *numbers("mean"))
-    for name, one in measures.items():
-        listing.add_row(name, f"{found.mean[one]:.4f}")
-    results().print(listing)
+    rows = ([name, f"{found.mean[one]:.4f}"] for name, one in measures.items())
+    print_table([bold("measure"), *numbers("mean")], rows, results())
     notes().print(_remark(found, ties))
 
 

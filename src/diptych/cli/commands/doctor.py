@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import bold, facts_table, print_json, results, table, whole
+from diptych.cli.console.output import bold, facts_table, print_json, print_table, results, whole
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.options import DeviceOption, JsonOption
 from diptych.errors import counted
@@ -115,10 +115,8 @@ def _show_models(models: tuple[KnownModel, ...], as_json: bool) -> None:
     if as_json:
         print_json([_outline(model) for model in models])
         return
-    listing = table(bold("model"), whole("layout"), "from")
-    for model in models:
-        listing.add_row(model.name, model.layout, model.source)
-    results().print(listing)
+    rows = ([model.name, model.layout, model.source] for model in models)
+    print_table([bold("model"), whole("layout"), "from"], rows, results())
 
 
 def _outline(model: KnownModel) -> dict[str, str]:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, table, write_text, writing
+from diptych.cli.console.output import (
+    bold,
+    facts_table,
+    numbers,
+    or_dash,
+    print_table,
+    results,
+    table,
+    write_text,
+    writing,
+)
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import (
@@ -215,9 +225,8 @@ def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
     """Print whether the codes use their bits, and what opening the buckets near a query finds."""
     bits = numbers("mean share of ones", "constant bits", "mean |correlation|", "bytes per item")
     title = f"Codes of the test part, {facts.images.n_bits} bits"
-    listing = table(bold("side"), *numbers("items", "distinct codes"), *bits, title=title)
-    for side, statistics in (("images", facts.images), ("texts", facts.texts)):
-        listing.add_row(
+    rows = (
+        [
             side,
             f"{statistics.n_items:,}",
             f"{statistics.distinct:,}",
@@ -225,8 +234,10 @@ def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
             str(statistics.constant_bits),
             f"{statistics.mean_abs_correlation:.3f}",
             str(statistics.bytes_per_item),
-        )
-    console.print(listing)
+        ]
+        for side, statistics in (("images", facts.images), ("texts", facts.texts))
+    )
+    print_table([bold("side"), *numbers("items", "distinct codes"), *bits], rows, console, title=title)
     within = [
         f"{way.replace('_', ' ')} {facts.lookups[way].precision(facts.radius):.4f} "
         f"({facts.lookups[way].unanswered(facts.radius):.1%} find nothing)"

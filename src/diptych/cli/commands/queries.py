@@ -17,6 +17,7 @@ from diptych.cli.console.output import (
     numbers,
     or_dash,
     print_json,
+    print_table,
     results,
     scores,
     table,
@@ -179,10 +180,8 @@ def _print_failing(report: dict[str, Any], console: Console) -> None:
 def _print_thresholds(thresholds: list[dict[str, Any]], console: Console) -> None:
     names = [name for name in thresholds[0] if name != "threshold"]
     columns = numbers(*(name.removeprefix("share_of_") for name in names))
-    listing = table(*scores("threshold"), *columns, title="Share that is more visual than a threshold")
-    for row in thresholds:
-        listing.add_row(f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names))
-    console.print(listing)
+    rows = ([f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names)] for row in thresholds)
+    print_table([*scores("threshold"), *columns], rows, console, title="Share that is more visual than a threshold")
 
 
 def _print_correlations(report: dict[str, Any], console: Console) -> None:

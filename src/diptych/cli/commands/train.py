@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import check_folder, numbers, print_json, results, scores, table, whole
+from diptych.cli.console.output import check_folder, numbers, print_json, print_table, results, scores, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, DeviceOption, QuietOption, SchedulerOption
@@ -166,10 +166,8 @@ def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: 
         return
     console = results()
     console.print(f"{found.n_held_out:,} held-out pictures, none of which was learned from", style="bold")
-    listing = table(whole("measure"), *scores(found.baseline or "before", "trained"), *numbers("what is asked for"))
-    for row in gate_rows(found):
-        listing.add_row(*row)
-    console.print(listing)
+    columns = [whole("measure"), *scores(found.baseline or "before", "trained"), *numbers("what is asked for")]
+    print_table(columns, gate_rows(found), console)
     if found.low is not None and found.high is not None:
         console.print(f"Difference of MAP, 95 %: {found.low:+.3f} to {found.high:+.3f}; p = {_p(found.p_value)}.")
     console.print(f"\n{_decision(report, is_dry_run=is_dry_run)}", soft_wrap=True)

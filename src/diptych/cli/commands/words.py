@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import bold, check_writable_file, numbers, print_json, results, table, write_text
+from diptych.cli.console.output import (
+    bold,
+    check_writable_file,
+    numbers,
+    print_json,
+    print_table,
+    results,
+    write_text,
+)
 from diptych.cli.console.paths import FOLDER_NAME, is_collection
 from diptych.cli.options import JsonOption, WordLayerChoice
 from diptych.errors import InvalidInputError, ModelFileError
@@ -55,17 +63,13 @@ def words(
 
 
 def _show_one(nearest: list[NearWord]) -> None:
-    listing = table(bold("word"), *numbers("cosine"))
-    for near in nearest:
-        listing.add_row(near.word, f"{near.similarity:.3f}")
-    results().print(listing)
+    rows = ([near.word, f"{near.similarity:.3f}"] for near in nearest)
+    print_table([bold("word"), *numbers("cosine")], rows, results())
 
 
 def _show_many(found: dict[str, list[NearWord]]) -> None:
-    listing = table(bold("word"), "most similar words")
-    for word, nearest in found.items():
-        listing.add_row(word, ", ".join(near.word for near in nearest))
-    results().print(listing)
+    rows = ([word, ", ".join(near.word for near in nearest)] for word, nearest in found.items())
+    print_table([bold("word"), "most similar words"], rows, results())
 
 
 def word_table(name: str, layer: WordLayer = "memory") -> WordVectors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from diptych.errors import InvalidInputError
 
 # Rich is imported where something is drawn: a search in a pipe is over before that would be there.
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Column, Table
 
 # A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
@@ -58,6 +58,14 @@ def table(*columns: str | Column, title: str = "") -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+
+
+def print_table(
+    columns: Iterable[str | Column], rows: Iterable[Iterable[RenderableType]], console: Console, title: str = ""
+) -> None:
+    """Print rows of cells as a table in the house style."""
+    rows = ([*row] for row in rows)
+    print_table([*columns], rows, console, title=title)
 
 
 def bold(heading: str) -> Column:
