@@ -11,7 +11,7 @@ from rich.console import Console
 
 from diptych import figures
 from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
-from diptych.cli.console.output import bold, folded, numbers, print_table, scores, whole
+from diptych.cli.console.output import bold, folded, numbers, print_table, scores, table, whole
 from diptych.cli.console.report_files import save_figures
 
 if TYPE_CHECKING:
