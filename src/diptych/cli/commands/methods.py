@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from diptych.cli.console.output import bold, print_json, results, table, whole
+from diptych.cli.console.output import bold, print_json, print_table, results, whole
 from diptych.cli.options import JsonOption
 from diptych.errors import DiptychError, MissingPackageError
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from diptych.models.base import Inputs
 
 _INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
+_NEEDS = ("pairs", "labels", "clicks")
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
@@ -34,40 +33,68 @@ def methods(
     from diptych.models import find_model, model_classes
 
     if name is not None:
-        card = MethodCard.of(find_model(name, among=_INPUTS))
-        print_json(card.detail()) if as_json else _show_method(card)
+        cls = find_model(name, among=_INPUTS)
+        card = {**_method_outline(cls), **_described(cls)}
+        print_json(card) if as_json else _show_method(card)
         return
     listed = sorted(entry for inputs in _INPUTS for entry in model_classes(inputs).items())
-    cards = [MethodCard.of(cls) for _, cls in listed]
-    print_json([card.outline() for card in cards]) if as_json else _list_methods(cards)
+    outlines = [_method_outline(cls) for _, cls in listed]
+    if as_json:
+        print_json(outlines)
+        return
+    rows = ([each["name"], _needs_text(each), each["when_to_use"]] for each in outlines)
+    print_table([bold("method"), whole("learns from"), "when to use it"], rows, results())
+    results().print("\n`diptych methods METHOD` shows one of them with its parameters.")
 
 
-def _list_methods(cards: list[MethodCard]) -> None:
-    listing = table(bold("method"), whole("learns from"), "when to use it")
-    for card in cards:
-        listing.add_row(card.name, card.needs_text, card.when_to_use)
+def _method_outline(method: type[CrossModalModel]) -> dict[str, Any]:
+    from diptych.models import method_name
+
+    needs = sorted(method.needs, key=_NEEDS.index)
+    return {
+        "name": method_name(method),
+        "class": method.__name__,
+        "needs": needs,
+        "when_to_use": method.when_to_use,
+    }
+
+
+def _needs_text(card: Mapping[str, Any]) -> str:
+    return ", ".join(card["needs"]) or "nothing"
+
+
+def _show_method(card: Mapping[str, Any]) -> None:
     console = results()
-    console.print(listing)
-    console.print("\n`diptych methods METHOD` shows one of them with its parameters.")
+    console.print(f"{card['name']} ({card['class']})", style="bold")
+    console.print(card["summary"])
+    console.print(f"\nLearns from: {_needs_text(card)}\nUse it for:  {card['when_to_use']}\n")
+    _print_parameters(card["parameters"])
+    if card["reference"]:
+        console.print(f"\nReference: {card['reference']}")
 
 
-def _show_method(card: MethodCard) -> None:
-    console = results()
-    console.print(f"{card.name} ({card.class_name})", style="bold")
-    console.print(card.summary)
-    console.print(f"\nLearns from: {card.needs_text}\nUse it for:  {card.when_to_use}\n")
-    if card.parameters:
-        console.print(parameter_table(card.parameters))
-    if card.reference:
-        console.print(f"\nReference: {card.reference}")
+def _print_parameters(parameters: Sequence[Mapping[str, Any]]) -> None:
+    if parameters:
+        rows = ([each["name"], repr(each["default"]), each["meaning"]] for each in parameters)
+        print_table([bold("parameter"), whole("default"), "meaning"], rows, results())
 
 
-def parameter_table(parameters: Sequence[Parameter]) -> Table:
-    """Return parameters with their defaults and meanings, to print."""
-    listing = table(bold("parameter"), whole("default"), "meaning")
-    for parameter in parameters:
-        listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
-    return listing
+def _described(cls: type) -> dict[str, Any]:
+    """Return what the documentation of a method or an encoder says of it, and its parameters with their meanings."""
+    described, known = sections(inspect.getdoc(cls) or ""), meanings(cls)
+    parameters = [
+        {
+            "name": name,
+            "default": "required" if about.default is about.empty else about.default,
+            "meaning": known.get(name, ""),
+        }
+        for name, about in inspect.signature(cls).parameters.items()
+    ]
+    return {
+        "summary": one_line(described[""].partition("\n\n")[0]),
+        "parameters": parameters,
+        "reference": one_line(described.get("References", "")),
+    }
 
 
 def sections(docstring: str) -> dict[str, str]:
@@ -101,66 +128,6 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("``", "").replace("`", "").split())
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a method."""
-
-    name: str
-    default: Any
-    meaning: str
-
-
-@dataclass(frozen=True)
-class MethodCard:
-    """A method for a reader who has to choose.
-
-    >>> from diptych.models import CFA
-    >>> card = MethodCard.of(CFA)
-    >>> card.name, card.needs_text
-    ('cfa', 'pairs')
-    """
-
-    name: str
-    class_name: str
-    needs: tuple[str, ...]
-    when_to_use: str
-    summary: str
-    parameters: tuple[Parameter, ...]
-    reference: str
-
-    @classmethod
-    def of(cls, method: type[CrossModalModel]) -> MethodCard:
-        """Read the card of a class."""
-        from diptych.models import method_name
-
-        described = sections(inspect.getdoc(method) or "")
-        known = meanings(method)
-        defaults = {name: value.default for name, value in inspect.signature(method).parameters.items()}
-        return cls(
-            name=method_name(method),
-            class_name=method.__name__,
-            needs=tuple(sorted(method.needs, key=("pairs", "labels", "clicks").index)),
-            when_to_use=method.when_to_use,
-            summary=one_line(described[""].partition("\n\n")[0]),
-            parameters=tuple(Parameter(name, default, known.get(name, "")) for name, default in defaults.items()),
-            reference=one_line(described.get("References", "")),
-        )
-
-    @property
-    def needs_text(self) -> str:
-        """What the method learns from, in words."""
-        return ", ".join(self.needs) or "nothing"
-
-    def outline(self) -> dict[str, Any]:
-        """Return what a list of methods shows."""
-        return {"name": self.name, "class": self.class_name, "needs": list(self.needs), "when_to_use": self.when_to_use}
-
-    def detail(self) -> dict[str, Any]:
-        """Return everything."""
-        parameters = [asdict(parameter) for parameter in self.parameters]
-        return {**self.outline(), "summary": self.summary, "parameters": parameters, "reference": self.reference}
-
-
 def encoders(
     name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
     as_json: JsonOption = False,
@@ -169,86 +136,44 @@ def encoders(
     from diptych.cli.arguments import encoder_classes, find_encoder
 
     if name is not None:
-        card = EncoderCard.of(find_encoder(name))
-        print_json(card.detail()) if as_json else _show_encoder(card)
+        card = _encoder_card(find_encoder(name))
+        print_json(card) if as_json else _show_encoder(card)
         return
-    cards = [EncoderCard.of(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
-    print_json([card.outline() for card in cards]) if as_json else _list_encoders(cards)
-
-
-def _list_encoders(cards: list[EncoderCard]) -> None:
-    listing = table(bold("encoder"), whole("encodes"), "here", "what it is")
+    cards = [_encoder_card(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
     for card in cards:
-        listing.add_row(card.name, card.encodes, card.state, card.summary)
+        del card["parameters"]
+    if as_json:
+        print_json(cards)
+        return
+    rows = ([card["name"], card["encodes"], card["needs"] or "ready", card["summary"]] for card in cards)
+    print_table([bold("encoder"), whole("encodes"), "here", "what it is"], rows, results())
     console = results()
-    console.print(listing)
     console.print("\n`diptych encoders ENCODER` shows one of them with its parameters.")
     console.print("Use them as in --image-encoder EfficientNetLite:network=lite0, or joined, A+B.")
 
 
-def _show_encoder(card: EncoderCard) -> None:
+def _encoder_card(encoder: type[Encoder]) -> dict[str, Any]:
+    described, needs = _described(encoder), missing_for(encoder)
+    return {
+        "name": encoder.__name__,
+        "encodes": "pictures" if encoder.modality == "image" else "texts",
+        # With some encoders it depends on the parameters.
+        "learns": bool(encoder.learns if _required(encoder) else encoder().learns),
+        "ready": needs is None,
+        "needs": needs,
+        "summary": described["summary"],
+        "parameters": described["parameters"],
+    }
+
+
+def _show_encoder(card: Mapping[str, Any]) -> None:
     console = results()
-    console.print(card.name, style="bold")
-    console.print(card.summary)
-    learns = "the training part" if card.learns else "nothing: it is ready made"
-    console.print(f"\nEncodes:     {card.encodes}\nLearns from: {learns}\nHere:        {card.state}\n")
-    if card.parameters:
-        console.print(parameter_table(card.parameters))
-
-
-@dataclass(frozen=True)
-class EncoderCard:
-    """An encoder for a reader who has to choose.
-
-    >>> from diptych.encoders import TfidfTopics
-    >>> card = EncoderCard.of(TfidfTopics)
-    >>> card.name, card.encodes, card.needs
-    ('TfidfTopics', 'texts', None)
-    """
-
-    name: str
-    encodes: str
-    learns: bool
-    needs: str | None
-    summary: str
-    parameters: tuple[Parameter, ...]
-
-    @classmethod
-    def of(cls, encoder: type[Encoder]) -> EncoderCard:
-        """Read the card of a class, and find out what it lacks here."""
-        known = meanings(encoder)
-        defaults = {
-            name: "required" if about.default is about.empty else about.default
-            for name, about in inspect.signature(encoder).parameters.items()
-        }
-        return cls(
-            name=encoder.__name__,
-            encodes="pictures" if encoder.modality == "image" else "texts",
-            learns=_learns(encoder),
-            needs=missing_for(encoder),
-            summary=one_line(sections(inspect.getdoc(encoder) or "")[""].partition("\n\n")[0]),
-            parameters=tuple(Parameter(name, default, known.get(name, "")) for name, default in defaults.items()),
-        )
-
-    @property
-    def state(self) -> str:
-        """Whether the encoder is ready, or what it needs."""
-        return "ready" if self.needs is None else self.needs
-
-    def outline(self) -> dict[str, Any]:
-        """Return what a list of encoders shows."""
-        return {
-            "name": self.name,
-            "encodes": self.encodes,
-            "learns": self.learns,
-            "ready": self.needs is None,
-            "needs": self.needs,
-            "summary": self.summary,
-        }
-
-    def detail(self) -> dict[str, Any]:
-        """Return everything."""
-        return {**self.outline(), "parameters": [asdict(parameter) for parameter in self.parameters]}
+    console.print(card["name"], style="bold")
+    console.print(card["summary"])
+    learns = "the training part" if card["learns"] else "nothing: it is ready made"
+    here = card["needs"] or "ready"
+    console.print(f"\nEncodes:     {card['encodes']}\nLearns from: {learns}\nHere:        {here}\n")
+    _print_parameters(card["parameters"])
 
 
 def missing_for(encoder: type[Encoder]) -> str | None:
@@ -277,11 +202,6 @@ def missing_for(encoder: type[Encoder]) -> str | None:
 
 def _required(encoder: type[Encoder]) -> list[str]:
     return [about.name for about in inspect.signature(encoder).parameters.values() if about.default is about.empty]
-
-
-def _learns(encoder: type[Encoder]) -> bool:
-    # With some encoders it depends on the parameters.
-    return bool(encoder.learns if _required(encoder) else encoder().learns)
 
 
 def _samples(modality: Modality) -> list[Any]:

@@ -7,19 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Column, Table
 
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
-
-# Rich is imported where something is drawn: a search in a pipe is over before that would be there.
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Column, Table
 
 # A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
 _PIPE_WIDTH = 10_000
@@ -38,16 +35,13 @@ def notes() -> Console:
 
 
 def goes_to_a_pipe() -> bool:
-    """Say whether results go to a file or another program, as the console for them does."""
+    """Return True if results go to a file or another program, as the console for them does."""
     is_plain = not sys.stdout.isatty() and os.environ.keys().isdisjoint(_ASKS_FOR_A_TERMINAL)
     return is_plain or not results().is_terminal
 
 
 def table(*columns: str | Column, title: str = "") -> Table:
     """Return an empty table in the house style; a column is a heading, or one of the kinds below."""
-    from rich import box
-    from rich.table import Table
-
     return Table(
         *columns,
         title=title or None,
@@ -64,39 +58,35 @@ def print_table(
     columns: Iterable[str | Column], rows: Iterable[Iterable[RenderableType]], console: Console, title: str = ""
 ) -> None:
     """Print rows of cells as a table in the house style."""
-    rows = ([*row] for row in rows)
-    print_table([*columns], rows, console, title=title)
+    listing = table(*columns, title=title)
+    for row in rows:
+        listing.add_row(*row)
+    console.print(listing)
 
 
 def bold(heading: str) -> Column:
     """Return a column of names."""
-    return _column(heading, no_wrap=True, style="bold")
+    return Column(heading, no_wrap=True, style="bold")
 
 
 def whole(heading: str) -> Column:
     """Return a column that is never wrapped."""
-    return _column(heading, no_wrap=True)
+    return Column(heading, no_wrap=True)
 
 
 def folded(heading: str) -> Column:
     """Return a column of long words, such as paths, which are cut where the line ends."""
-    return _column(heading, overflow="fold")
+    return Column(heading, overflow="fold")
 
 
 def numbers(*headings: str) -> list[Column]:
     """Return columns of numbers."""
-    return [_column(heading, justify="right", no_wrap=True) for heading in headings]
+    return [Column(heading, justify="right", no_wrap=True) for heading in headings]
 
 
 def scores(*headings: str) -> list[Column]:
     """Return columns of the numbers that matter most."""
-    return [_column(heading, justify="right", no_wrap=True, style="bold") for heading in headings]
-
-
-def _column(heading: str, **style: Any) -> Column:
-    from rich.table import Column
-
-    return Column(heading, **style)
+    return [Column(heading, justify="right", no_wrap=True, style="bold") for heading in headings]
 
 
 def facts_table(facts: Mapping[str, str]) -> Table:
@@ -130,23 +120,17 @@ def print_outcome(line: str, facts: Any, *, as_json: bool) -> None:
         results().print(line, soft_wrap=True)
 
 
-@cache
-def _console_class() -> type[Console]:
-    from rich.console import Console
+class ResultConsole(Console):
+    """Prints to a stream that may be closed from the other side, as ``head`` does."""
 
-    class ResultConsole(Console):
-        """Prints to a stream that may be closed from the other side, as ``head`` does."""
-
-        def on_broken_pipe(self) -> NoReturn:
-            """Leave it to `Program`, where Rich would end the process with an error status."""
-            raise BrokenPipeError
-
-    return ResultConsole
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to `Program`, where Rich would end the process with an error status."""
+        raise BrokenPipeError
 
 
 def _console(*, stderr: bool) -> Console:
     # Brackets and colons in results are results, never markup.
-    console = _console_class()(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = ResultConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     is_terminal = not console.file.closed and console.file.isatty()
     if not is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
