@@ -19,7 +19,7 @@ from diptych.service.api.items import find_item, item_document
 from diptych.service.api.search import request_filter, request_terms, run_search
 from diptych.service.context import Context, Hosted, Reading, Searching, Writing
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas import PARAMETERS, Document
+from diptych.service.schemas import Document
 from diptych.service.schemas.collections import (
     AlbumChange,
     AlbumDocument,
@@ -188,8 +188,6 @@ _ZIP: dict[int | str, dict[str, Any]] = {
 
 class ExportParameters(Document):
     """Which answers to export, and as what."""
-
-    model_config = PARAMETERS
 
     kind: Literal["zip", "gallery"] = "zip"
     """The picture files with their captions, or pictures with a page to look at them."""

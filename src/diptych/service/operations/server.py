@@ -59,7 +59,6 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
-        _send_at_once(transport.get_extra_info("socket"))
         self.address = client_network({"client": self.client})
         self.last_heard = self.loop.time()
         if self._has_place():
@@ -171,15 +170,6 @@ def _is_among(host: str, proxies: Iterable[str]) -> bool:
             if ip_address(host) in ip_network(proxy, strict=False):
                 return True
     return False
-
-
-def _send_at_once(connection: Any) -> None:
-    """Keep the body of an answer from waiting until its headers are acknowledged, which takes 40 ms.
-
-    asyncio does this for sockets that it has opened itself, and takes ours for something else.
-    """
-    if connection.family in (socket.AF_INET, socket.AF_INET6):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 # A service ends within ten seconds: this long for requests, then as long for jobs and watches, then for threads.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from diptych.collection.search.query import MAX_QUERY_CHARACTERS, MAX_TERMS
-from diptych.service.schemas import PARAMETERS, Document, Pixels, RequestDocument, with_examples
+from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
@@ -45,8 +45,6 @@ SearchMode = Literal["auto", "similarity", "words", "both"]
 
 class SearchOptions(Document):
     """What every way to search can be told."""
-
-    model_config = PARAMETERS
 
     target: Target = "images"
     """What to find: pictures or texts."""
