@@ -2,137 +2,83 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import mimetypes
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from functools import cache
+from pathlib import Path
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter
+from fastapi.responses import FileResponse, HTMLResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
-from diptych.service.api.files import has_current_version
-from diptych.service.problems import Problem
+# The tables of an operating system may call a module text/plain, which browsers refuse to run.
+mimetypes.add_type("text/javascript", ".js")
+mimetypes.add_type("image/svg+xml", ".svg")
 
-# Taken from here alone: the tables of an operating system may call a module text/plain, which browsers refuse to run.
-_TYPES = mimetypes.MimeTypes(filenames=())
-_TYPES.add_type("text/javascript", ".js")
-_TYPES.add_type("image/svg+xml", ".svg")
-
-
-@dataclass(frozen=True)
-class StaticFile:
-    """A name and its bytes, with the type and the tag that browsers need.
-
-    >>> from diptych.service.page import StaticFile
-    >>> file = StaticFile("js/main.js", b"export {};")
-    >>> file.media_type
-    'text/javascript; charset=utf-8'
-    """
-
-    name: str
-    content: bytes
-
-    @cached_property
-    def etag(self) -> str:
-        """A tag that changes with the content; weak, because it stands for the packed bytes as well."""
-        return f'W/"{hashlib.sha256(self.content).hexdigest()[:32]}"'
-
-    @cached_property
-    def packed(self) -> bytes:
-        """The bytes for browsers that unpack gzip, about a third of the plain ones."""
-        return gzip.compress(self.content, mtime=0)
-
-    @property
-    def media_type(self) -> str:
-        """The type that the name stands for."""
-        kind = _TYPES.guess_type(self.name)[0] or "application/octet-stream"
-        return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-
-
-router = APIRouter(include_in_schema=False)
+FOLDER = Path(__file__).parent / "static"
 VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
 _VERSIONED = re.compile(r"(v-[0-9a-f]{16})/(.+)")
 _FOR_A_YEAR = "max-age=31536000, immutable"
+# For the icon browsers look at every change of the address, so at every query; an old one does no harm for a day.
+_FOR_A_DAY = "max-age=86400"
 
 
-@lru_cache(maxsize=1)
-def _contents() -> dict[str, bytes]:
-    root = files("diptych.service.page").joinpath("static")
-    return {name: part.read_bytes() for name, part in _walk(root, "")}
-
-
-@lru_cache(maxsize=1)
+@cache
 def page_version() -> str:
     """Return a name that changes with any file of the page."""
-    digests = (
-        hashlib.sha256(part).digest()
-        for name, content in sorted(_contents().items())
-        for part in (name.encode(), content)
-    )
-    return f"v-{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
+    digest = hashlib.sha256()
+    for file in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
+        digest.update(f"{file.relative_to(FOLDER)}\n".encode() + file.read_bytes())
+    return f"v-{digest.hexdigest()[:16]}"
 
 
-@lru_cache(maxsize=1)
-def static_files() -> dict[str, StaticFile]:
-    """Return every file of the page by its name; what is not in here cannot be asked for."""
-    versioned = f"/static/{page_version()}/".encode()
-    document = _contents()["index.html"].replace(b"/static/", versioned)
-    return {name: StaticFile(name, content) for name, content in {**_contents(), "index.html": document}.items()}
+@cache
+def page_document() -> str:
+    """Return the HTML document, which names the files of this version."""
+    return (FOLDER / "index.html").read_text(encoding="utf-8").replace("/static/", f"/static/{page_version()}/")
 
 
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for part in folder.iterdir():
-        if part.is_dir():
-            yield from _walk(part, f"{prefix}{part.name}/")
-        else:
-            yield f"{prefix}{part.name}", part
+class PageFiles(StaticFiles):
+    """The files of the page, under their names or under the version of the page and their names.
+
+    The document names the version, so that a browser keeps some forty modules and asks for none of them again. A page
+    of another version that is still open gets what there is now, and asks again the next time.
+    """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file with how long it may be kept."""
+        versioned = _VERSIONED.fullmatch(path)
+        try:
+            response = await super().get_response(versioned[2] if versioned else path, scope)
+        except ValueError:
+            # No file has such a name.
+            raise HTTPException(404) from None
+        is_current = versioned is not None and versioned[1] == page_version()
+        caching = _FOR_A_YEAR if is_current else _FOR_A_DAY if path == "icon.svg" else "no-cache"
+        response.headers["Cache-Control"] = caching
+        return response
 
 
-def _answer(name: str, request: Request, caching: str = "no-cache") -> Response:
-    file = static_files().get(name)
-    if file is None:
-        raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
-    headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
-    if has_current_version(request, file.etag):
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(file.packed, media_type=file.media_type, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(file.content, media_type=file.media_type, headers=headers)
+router = APIRouter(include_in_schema=False)
+router.routes.append(Mount("/static", app=GZipMiddleware(PageFiles(directory=FOLDER))))
 
 
-async def show_page(request: Request) -> Response:
+async def show_page() -> HTMLResponse:
     """Send the document; its script reads the address and shows the view."""
-    return _answer("index.html", request)
+    return HTMLResponse(page_document(), headers={"Cache-Control": "no-cache"})
 
 
 for _view in VIEWS:
     router.add_api_route(_view, show_page, methods=["GET", "HEAD"])
 
 
-@router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
-async def show_file(name: str, request: Request) -> Response:
-    """Send a file of the page, under its name or under the version of the page and its name.
-
-    The document names the version, so that a browser keeps some forty modules and asks for none of them again. Whoever
-    still shows the page of another version gets what there is now, and asks again the next time.
-    """
-    versioned = _VERSIONED.fullmatch(name)
-    if versioned is None:
-        return _answer(name, request, _caching_of(name))
-    is_current = versioned[1] == page_version()
-    return _answer(versioned[2], request, _FOR_A_YEAR if is_current else "no-cache")
-
-
-def _caching_of(name: str) -> str:
-    # For the icon browsers look at every change of the address, so at every query; an old one does no harm for a day.
-    return "max-age=86400" if name == "icon.svg" else "no-cache"
-
-
 @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
-async def show_icon(request: Request) -> Response:
+async def show_icon() -> FileResponse:
     """Send the icon to browsers that ask for it by the old name."""
-    return _answer("icon.svg", request, _caching_of("icon.svg"))
+    return FileResponse(FOLDER / "icon.svg", headers={"Cache-Control": _FOR_A_DAY})
