@@ -166,7 +166,7 @@ def test_the_seed_goes_to_a_method_that_draws(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "results.json"
     run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-o", output)
     assert written(output)["method"]["parameters"]["random_state"] == 7
-    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-p", "seed=1", "-o", output)
+    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-p", "random_state=1", "-o", output)
     assert written(output)["method"]["parameters"]["random_state"] == 1
 
 

@@ -3,17 +3,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
 from diptych import Retriever
-from diptych.cli.console.progress import Stages
-from diptych.cli.indexing import IndexRequest, index_folder
 from diptych.collection import Collection
 from diptych.models import CCA
-from diptych.retriever import precision
 from tests.cli.command_line import Program, Run, World
 
 
@@ -220,19 +216,3 @@ def test_captions_of_other_pictures_are_an_error(run: Run, world: World) -> None
     assert result.exit_code == 2
     assert "describes no picture" in result.stderr
     assert "somewhere.png" in result.stderr
-
-
-@pytest.mark.usefixtures("nothing_indexed")
-def test_a_precision_is_tried_on_pictures_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[Path]] = []
-
-    def is_worth(*request: Any) -> bool:
-        asked.append(request[2])
-        return False
-
-    monkeypatch.setattr(precision, "_WORTH_A_TRIAL", 1)
-    monkeypatch.setattr(precision, "is_worth", is_worth)
-    for name in ("a", "b"):
-        Image.new("RGB", (8, 8)).save(tmp_path / f"{name}.png")
-    index_folder(IndexRequest(tmp_path), Stages(quiet=True))
-    assert asked == [[tmp_path / "a.png", tmp_path / "b.png"]]
