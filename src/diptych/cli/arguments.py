@@ -96,6 +96,14 @@ def build_encoder(typed: str, modality: Modality, option: str) -> Encoder:
     return parts[0] if len(parts) == 1 else Concatenated(encoders=parts)
 
 
+def build_encoders(image: str | None, text: str | None) -> tuple[Encoder | None, Encoder | None]:
+    """Return the encoders that ``--image-encoder`` and ``--text-encoder`` describe."""
+    return (
+        build_encoder(image, "image", "--image-encoder") if image else None,
+        build_encoder(text, "text", "--text-encoder") if text else None,
+    )
+
+
 def _build_one(typed: str, modality: Modality, option: str) -> Encoder:
     name, _, assignments = typed.partition(":")
     cls = find_encoder(name.strip(), modality)

@@ -65,6 +65,9 @@ def _set_device(chosen: Device) -> Device:
 CollectionOption = Annotated[
     Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
 ]
+CollectionArgument = Annotated[
+    Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -108,7 +111,16 @@ ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
 ]
+ImageScalingOption = Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")]
+TextScalingOption = Annotated[Scaling, typer.Option(help="Scaling of each text's features.")]
 DatasetOption = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")]
+ImageEncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[:KEY=VALUE,...]",
+        help="What turns pictures into features, or several joined with +; `diptych encoders` lists them.",
+    ),
+]
 TextEncoderOption = Annotated[
     str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
 ]

@@ -24,14 +24,16 @@ from diptych.cli.console.output import (
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     DatasetOption,
+    ImageEncoderOption,
+    ImageScalingOption,
     JsonOption,
     MethodOption,
     ParameterOption,
     QuietOption,
     Relevance,
     RunTieBreaking,
-    Scaling,
     TextEncoderOption,
+    TextScalingOption,
     WrittenScores,
     complete_dataset,
 )
@@ -54,12 +56,10 @@ def trec_export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder that gets the files.")],
     param: ParameterOption = None,
     dataset_option: DatasetOption = None,
-    image_encoder: Annotated[
-        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns pictures into features.")
-    ] = None,
+    image_encoder: ImageEncoderOption = None,
     text_encoder: TextEncoderOption = None,
-    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = "l2",
-    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = "none",
+    images: ImageScalingOption = "l2",
+    texts: TextScalingOption = "none",
     relevant: Annotated[
         Relevance, typer.Option(help="What a right answer shares with the query; auto: a label, if there are any.")
     ] = "auto",
@@ -84,7 +84,7 @@ def trec_export(
     """
     from diptych.benchmark.exchange import export_retrieval
     from diptych.benchmark.experiment import choose_encoders, encode, load_splits
-    from diptych.cli.arguments import build_encoder, parse_assignments
+    from diptych.cli.arguments import build_encoders, parse_assignments
     from diptych.models import Preprocessed
     from diptych.models.registry import build_model
     from diptych.protocols import Retrieval
@@ -92,10 +92,7 @@ def trec_export(
     inner = build_model(method, parse_assignments(param or [], "--param"), seed=seed)
     model = Preprocessed(model=inner, images=images, texts=texts)
     options = parse_assignments(dataset_option or [], "--dataset-option")
-    encoders = (
-        build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
-        build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
-    )
+    encoders = build_encoders(image_encoder, text_encoder)
     check_folder(output)
     stages = Stages(quiet=quiet)
     raw = load_splits(data, options, stages)

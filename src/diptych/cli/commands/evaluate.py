@@ -25,14 +25,16 @@ from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import (
     DatasetOption,
     DeviceOption,
+    ImageEncoderOption,
+    ImageScalingOption,
     JsonOption,
     MethodOption,
     ParameterOption,
     PictureFormat,
     QuietOption,
     Relevance,
-    Scaling,
     TextEncoderOption,
+    TextScalingOption,
     TieBreaking,
     complete_dataset,
 )
@@ -69,16 +71,10 @@ def evaluate(
         ),
     ] = None,
     dataset_option: DatasetOption = None,
-    image_encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[:KEY=VALUE,...]",
-            help="What turns pictures into features, or several joined with +; `diptych encoders` lists them.",
-        ),
-    ] = None,
+    image_encoder: ImageEncoderOption = None,
     text_encoder: TextEncoderOption = None,
-    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = "l2",
-    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = "none",
+    images: ImageScalingOption = "l2",
+    texts: TextScalingOption = "none",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the method, the hold-outs and the bootstrap.")] = 0,
     relevant: Annotated[
         Relevance,
@@ -109,16 +105,17 @@ def evaluate(
 ) -> None:
     """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
     from diptych.benchmark.experiment import Experiment
-    from diptych.cli.arguments import build_encoder, parse_assignments
+    from diptych.cli.arguments import build_encoders, parse_assignments
 
+    encode_images, encode_texts = build_encoders(image_encoder, text_encoder)
     experiment = Experiment(
         dataset=dataset,
         method=method,
         parameters=parse_assignments(param or [], "--param"),
         dataset_options=parse_assignments(dataset_option or [], "--dataset-option"),
         choices=parse_assignments(tune or [], "--tune"),
-        image_encoder=build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
-        text_encoder=build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
+        image_encoder=encode_images,
+        text_encoder=encode_texts,
         images=images,
         texts=texts,
         relevant=relevant,

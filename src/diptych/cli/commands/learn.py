@@ -23,7 +23,7 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import DeviceOption, JsonOption, QuietOption, complete_retriever
+from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, QuietOption, complete_retriever
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ _PLACES = (1, 2, 3, 5, 10, 20)
 
 
 def learn(
-    collection: Annotated[
-        Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
-    ] = None,
+    collection: CollectionArgument = None,
     log: Annotated[
         Path | None,
         typer.Option("--log", metavar="FILE", help="A table of query, item, clicks instead of what was served here."),
@@ -181,9 +179,7 @@ def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> s
 
 
 def history(
-    collection: Annotated[
-        Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
-    ] = None,
+    collection: CollectionArgument = None,
     keep_days: Annotated[
         float | None, typer.Option(min=0, help="Keep what is changed or removed for so many days; older goes at once.")
     ] = None,
@@ -245,9 +241,7 @@ _HOW = {"clicks": "learn", "captions": "train", "switch": "--retriever", "choice
 
 
 def rollback(
-    collection: Annotated[
-        Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
-    ] = None,
+    collection: CollectionArgument = None,
     as_json: JsonOption = False,
 ) -> None:
     """Go back to the search model before the last change: by `train`, `learn`, or `index --retriever`."""
@@ -271,9 +265,7 @@ def rehearse(
             "folder of a saved one or of a CLIP or SigLIP model.",
         ),
     ],
-    collection: Annotated[
-        Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
-    ] = None,
+    collection: CollectionArgument = None,
     sample: Annotated[int, typer.Option(min=2, help="How many pictures to encode; fewer are all taken.")] = 500,
     n_queries: Annotated[
         int, typer.Option("--queries", min=1, help="How many captions, and how many logged queries, to ask at most.")
