@@ -27,7 +27,8 @@ from diptych.benchmark.hashing import (
     spread,
 )
 from diptych.benchmark.studies.hash_codes import measure_fold
-from diptych.cli.bench.hashing import bench_hashing, draw_bit_budgets, print_bit_budget
+from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
+from diptych.cli.bench.studies import bench_hashing
 from diptych.cli.console.output import results
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -37,7 +37,8 @@ from diptych.benchmark.web import (
     web_methods,
     word_lists,
 )
-from diptych.cli.bench.clicks import bench_clicks, draw_click_benchmark, print_click_benchmark
+from diptych.cli.bench.clicks import draw_click_benchmark, print_click_benchmark
+from diptych.cli.bench.studies import bench_clicks
 from diptych.data import CrowdJudgement, DatasetSplits, ExpertJudgement, Pairs
 from diptych.encoders import TfidfTopics, Visualness, clean_query
 from diptych.errors import InvalidInputError, UnknownNameError
