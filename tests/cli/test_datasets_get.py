@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import diptych.data.datasets
-from diptych.cli.console.progress import DownloadProgress
+from diptych.cli.console.progress import download_progress
 from diptych.data import Dataset, DatasetSplits, Download, load_dataset
 from tests.cli.command_line import Run
 from tests.data.breaking_server import BreakingServer, breaking_server, zip_of
@@ -132,11 +132,9 @@ def test_killed_at_any_moment_it_goes_on(server: BreakingServer, tmp_path: Path)
         assert file.read() == random.Random(2).randbytes(2_000_000)
 
 
-def test_lines_of_progress_tell_rate_and_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    with DownloadProgress() as progress:
+def test_lines_of_progress_tell_the_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    with download_progress() as progress:
         progress("getting a.zip", 0, 4_000_000)
         time.sleep(0.1)
         progress("getting a.zip", 4_000_000, 4_000_000)
-        assert "s left" in progress._line("getting a.zip", 1_000_000, 4_000_000, 2.0)
-        assert progress._line("getting a.zip", 1_000_000, 4_000_000, 2.0).endswith("at 0.5 MB/s, 6 s left")
     assert "getting a.zip: 4.0 of 4.0 MB at" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from diptych.cli.console.output import (
     whole,
     writing,
 )
-from diptych.cli.console.progress import DownloadProgress, Stages
+from diptych.cli.console.progress import Stages, download_progress
 from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
@@ -134,7 +134,7 @@ def get(
         _print_steps(dataset, place, as_json=as_json)
         raise typer.Exit(1)
     _ask(dataset, place, yes=yes, quiet=quiet)
-    with DownloadProgress(quiet=quiet) as progress:
+    with download_progress(quiet=quiet) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
     missing = [file for file in dataset.files if not (place / file).exists()]
     if missing:

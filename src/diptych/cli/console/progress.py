@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Protocol
 
 from rich.progress import (
     BarColumn,
@@ -18,14 +18,12 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
-    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.text import Text
 
 from diptych.cli.console.output import notes
 
@@ -40,38 +38,21 @@ class Advance(Protocol):
         """Move it."""
 
 
-class PaceColumn(ProgressColumn):
-    """Shows the things done per second, and the time left at that pace; what was there already does not count.
+def pace_words(done: float, left: float, seconds: float) -> str:
+    """Return the things done per second and the time left at that pace; nothing before the first thing is done.
 
-    >>> PaceColumn.words(done=50, left=100, seconds=10.0)
+    >>> pace_words(done=50, left=100, seconds=10.0)
     '5.0/s, 0:20 left'
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._starts: dict[TaskID, tuple[float, float]] = {}
-
-    def render(self, task: Task) -> Text:
-        """Return the column's text."""
-        if task.total is None:
-            return Text()
-        elapsed = task.finished_time or task.elapsed or 0.0
-        there, since = self._starts.setdefault(task.id, (task.completed, elapsed))
-        words = self.words(task.completed - there, task.total - task.completed, elapsed - since)
-        return Text(words, style="progress.remaining")
-
-    @staticmethod
-    def words(done: float, left: float, seconds: float) -> str:
-        """Return pace and remaining time; nothing before the first thing is done."""
-        if done <= 0 or seconds <= 0:
-            return ""
-        pace = done / seconds
-        rate = f"{pace:.1f}/s" if pace < 10 else f"{pace:,.0f}/s"
-        if left <= 0:
-            return rate
-        minutes, rest = divmod(round(left / pace), 60)
-        hours, minutes = divmod(minutes, 60)
-        return f"{rate}, {f'{hours}:{minutes:02d}' if hours else minutes}:{rest:02d} left"
+    if done <= 0 or seconds <= 0:
+        return ""
+    pace = done / seconds
+    rate = f"{pace:.1f}/s" if pace < 10 else f"{pace:,.0f}/s"
+    if left <= 0:
+        return rate
+    minutes, rest = divmod(round(left / pace), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{rate}, {f'{hours}:{minutes:02d}' if hours else minutes}:{rest:02d} left"
 
 
 class Stages:
@@ -101,11 +82,14 @@ class Stages:
 
         Ctrl-C stops after the step that is under way, a second one at once.
         """
-        return self._timed(name, description, MofNCompleteColumn(), PaceColumn(), waits=True)
+        pace = TextColumn("{task.fields[pace]}", style="progress.remaining")
+        return self._timed(name, description, MofNCompleteColumn(), pace, waits=True)
 
     @contextmanager
     def _timed(self, name: str, description: str, *columns: ProgressColumn, waits: bool) -> Iterator[Advance]:
         start = time.perf_counter()
+        told = time.monotonic()
+        first: tuple[int, float] | None = None
         with Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -116,17 +100,22 @@ class Stages:
             transient=True,
             disable=self._quiet or not self._console.is_terminal,
         ) as progress:
-            task = progress.add_task(description, total=None)
+            task = progress.add_task(description, total=None, pace="")
             # Set without the lock that an update takes: a handler must not wait for the thread that draws.
             wait = partial(setattr, progress.tasks[-1], "description", _STOPPING) if waits else None
-            tell = _LinesBetween(self.note) if progress.disable else None
             with _interrupts(wait=wait) as raise_if_interrupted:
 
                 def advance(done: int, total: int, note: str = "") -> None:
+                    nonlocal first, told
                     raise_if_interrupted()
-                    progress.update(task, completed=done, total=total, description=f"{description}{note}")
-                    if tell is not None:
-                        tell(f"{description}{note}", done, total)
+                    now = time.monotonic()
+                    # What was there already does not count.
+                    first = first or (done, now)
+                    pace, doing = pace_words(done - first[0], total - done, now - first[1]), f"{description}{note}"
+                    progress.update(task, completed=done, total=total, description=doing, pace=pace)
+                    if progress.disable and done < total and now - told >= _SECONDS_BETWEEN_LINES:
+                        told = now
+                        self.note(f"{doing}: {done:,} of {total:,}{pace and f', {pace}'}")
 
                 yield advance
         self.seconds[name] = time.perf_counter() - start
@@ -136,24 +125,6 @@ class Stages:
         """Say something beside the results."""
         if not self._quiet:
             self._console.print(text)
-
-
-class _LinesBetween:
-    """Tells now and then how far a stage is, where no bar can be drawn."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._told = time.monotonic()
-        self._first: tuple[int, float] | None = None
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        """Tell that ``done`` of ``total`` are done, unless it was told a moment ago."""
-        now = time.monotonic()
-        there, since = self._first = self._first or (done, now)
-        if done < total and now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
-            pace = PaceColumn.words(done - there, total - done, now - since)
-            self._tell(f"{doing}: {done:,} of {total:,}{pace and f', {pace}'}")
 
 
 @contextmanager
@@ -207,52 +178,41 @@ def _interrupts(*, wait: Callable[[], None] | None) -> Iterator[Callable[[], Non
             signal.signal(signal.SIGINT, before)
 
 
-class DownloadProgress:
-    """Shows the bytes of each stage on stderr: as a bar in a terminal, as a line now and then elsewhere.
+@contextmanager
+def download_progress(*, quiet: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield what shows the bytes of each download on stderr: a bar in a terminal, a line now and then elsewhere.
 
-    >>> with DownloadProgress(quiet=True) as progress:
-    ...     progress("getting a.zip", 10, 100)
+    >>> with download_progress(quiet=True) as show:
+    ...     show("getting a.zip", 10, 100)
     """
+    console = notes()
+    starts: dict[str, tuple[TaskID, int, float]] = {}
+    told = 0.0
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    is_plain = quiet or not console.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=is_plain) as bars:
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._console = notes()
-        self._quiet = quiet
-        self._has_bar = not quiet and self._console.is_terminal
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            disable=not self._has_bar,
-        )
-        self._stage = ""
-        self._task = TaskID(0)
-        self._started = self._told = 0.0
-        self._first = 0
+        def show(doing: str, done: int, total: int | None) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if doing not in starts or done < starts[doing][1]:
+                starts[doing] = bars.add_task(doing, completed=done, total=total), done, now
+            task, first, since = starts[doing]
+            bars.update(task, completed=done, total=total)
+            if is_plain and not quiet and (now - told >= _SECONDS_BETWEEN_LINES or done == total):
+                told = now
+                console.print(download_line(doing, done, total, done - first, now - since), soft_wrap=True)
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
+        yield show
 
-    def __exit__(self, *problem: Any) -> None:
-        self._bar.stop()
 
-    def __call__(self, doing: str, done: int, total: int | None) -> None:
-        """Show that ``done`` of ``total`` bytes are done."""
-        now = time.monotonic()
-        if doing != self._stage or done < self._first:
-            self._stage, self._started, self._first = doing, now, done
-            self._task = self._bar.add_task(doing, completed=done, total=total)
-        self._bar.update(self._task, completed=done, total=total)
-        is_due = now - self._told >= _SECONDS_BETWEEN_LINES or done == total
-        if not self._quiet and not self._has_bar and is_due:
-            self._told = now
-            self._console.print(self._line(doing, done, total, now - self._started), soft_wrap=True)
+def download_line(doing: str, done: int, total: int | None, fresh: int, seconds: float) -> str:
+    """Return how far a download is; ``fresh`` bytes came in these seconds.
 
-    def _line(self, doing: str, done: int, total: int | None, seconds: float) -> str:
-        rate = (done - self._first) / seconds if seconds > 0 else 0.0
-        known = f" of {total / 1e6:,.1f}" if total is not None else ""
-        left = f", {(total - done) / rate:,.0f} s left" if total is not None and rate > 0 and done < total else ""
-        return f"{doing}: {done / 1e6:,.1f}{known} MB at {rate / 1e6:,.1f} MB/s{left}"
+    >>> download_line("getting a.zip", 1_000_000, 4_000_000, 1_000_000, 2.0)
+    'getting a.zip: 1.0 of 4.0 MB at 0.5 MB/s, 6 s left'
+    """
+    rate = fresh / seconds if seconds > 0 else 0.0
+    known = f" of {total / 1e6:,.1f}" if total is not None else ""
+    left = f", {(total - done) / rate:,.0f} s left" if total is not None and rate > 0 and done < total else ""
+    return f"{doing}: {done / 1e6:,.1f}{known} MB at {rate / 1e6:,.1f} MB/s{left}"
