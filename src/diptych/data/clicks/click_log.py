@@ -73,8 +73,9 @@ class ClickLog:
     from 23 million of them): a triad takes twelve bytes. Clicks are positive numbers and need not be whole, since
     clicks that are corrected for the position at which an image was shown are not.
 
-    Attributes: ``queries`` and ``images``, columns of the distinct strings; ``query_ids`` and ``image_ids``, for each triad its
-    row in these; ``clicks``; ``times``, seconds since 1970 or None; ``n_skipped``, the rows that a reader passed over.
+    Attributes: ``queries`` and ``images``, columns of the distinct strings; ``query_ids`` and ``image_ids``, for each
+    triad its row in these; ``clicks``; ``times``, seconds since 1970 or None; ``n_skipped``, the rows that a reader
+    passed over.
 
     >>> from diptych.data.clicks import ClickLog
     >>> log = ClickLog.from_triads(["cat", "dog", "cat"], ["1.jpg", "2.jpg", "1.jpg"], [2, 1, 3])
