@@ -37,7 +37,7 @@ from diptych.collection import Collection
 from diptych.data import load_dataset
 from diptych.encoders import EfficientNetLite, JointImageEncoder
 
-AGAIN_BAR = 40
+AGAIN_BAR = 50
 LARGE_SIZE = (4000, 3000)
 GRAIN = 4.0
 REPEATS = 3
