@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from diptych.errors import UnknownNameError
-from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 
 if TYPE_CHECKING:
-    from diptych.encoders import Encoder, JointModel
+    from diptych.encoders import JointModel
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 READY_MADE = ("light", "default", "strong", "conse")
@@ -25,17 +20,6 @@ READY_MADE = ("light", "default", "strong", "conse")
 _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
 
 
-@dataclass(frozen=True)
-class RetrieverParts:
-    """The fitted parts of a retriever that learned nothing from the user."""
-
-    name: str
-    image_encoder: Encoder
-    text_encoder: Encoder
-    model: SharedSpace
-    calibration: Calibration
-
-
 def shipped_folder(name: str) -> Path:
     """Return the folder of one of the retrievers of the package, ``READY_MADE``."""
     if name not in READY_MADE:
@@ -43,17 +27,8 @@ def shipped_folder(name: str) -> Path:
     return SHIPPED_FOLDER / name
 
 
-def joint_parts(folder: str | PathLike[str]) -> RetrieverParts:
-    """Return the parts of a retriever on a local joint model."""
-    from diptych.encoders import JointModel
-
-    joint = JointModel.from_folder(folder)
-    width = joint.text_encoder.transform(["a photo"]).shape[1]
-    model = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
-    return RetrieverParts(Path(folder).name, joint.image_encoder, joint.text_encoder, model, _joint_calibration(joint))
-
-
-def _joint_calibration(joint: JointModel) -> Calibration:
+def joint_calibration(joint: JointModel) -> Calibration:
+    """Return probabilities by the scale and the bias that a joint model was trained with."""
     scale = 100.0 if joint.logit_scale is None else joint.logit_scale
     # A sigmoid model says itself what a cosine is worth; a softmax model only how much more than another.
     across = -scale * _EVEN_ACROSS if joint.logit_bias is None else joint.logit_bias

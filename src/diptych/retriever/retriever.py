@@ -10,10 +10,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
+import numpy as np
+
 import diptych.retriever.model_selection as selection
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
-from diptych.encoders import EfficientNetLite, Encoder, MultilingualSentences, SideBySide, find_joint_model
+from diptych.encoders import EfficientNetLite, Encoder, JointModel, MultilingualSentences, SideBySide, find_joint_model
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.estimators import clone
@@ -23,7 +25,7 @@ from diptych.models.item_model import ItemModel
 from diptych.retriever.base import RetrieverBase
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.comparison import Comparison
-from diptych.retriever.ready_made import RetrieverParts, joint_parts, shipped_folder
+from diptych.retriever.ready_made import joint_calibration, shipped_folder
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 
 Epochs = Callable[[Any], None]
@@ -170,7 +172,12 @@ class Retriever(RetrieverBase):
     @classmethod
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
-        return Retriever._of(joint_parts(folder))
+        joint = JointModel.from_folder(folder)
+        made = Retriever(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
+        made.image_encoder_, made.text_encoder_ = joint.image_encoder, joint.text_encoder
+        point = np.eye(1, joint.text_encoder.transform(["a photo"]).shape[1])
+        made.model_, made.calibration_ = SharedSpace().fit(point, point), joint_calibration(joint)
+        return made
 
     @classmethod
     def from_model(
@@ -198,13 +205,6 @@ class Retriever(RetrieverBase):
         made.image_encoder_, made.text_encoder_, made.model_ = tower_parts(model, image_encoder)
         # A score of a half is as likely right as wrong.
         made.calibration_ = Calibration.assumed(10.0, -5.0) if held_out is None else made.calibrated(held_out)
-        return made
-
-    @classmethod
-    def _of(cls, parts: RetrieverParts) -> Retriever:
-        made = Retriever(image_encoder=parts.image_encoder, text_encoder=parts.text_encoder, name=parts.name)
-        made.image_encoder_, made.text_encoder_ = parts.image_encoder, parts.text_encoder
-        made.model_, made.calibration_ = parts.model, parts.calibration
         return made
 
     @property
