@@ -20,45 +20,15 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import randomisation_test
 from diptych.space import DIRECTIONS, Direction
 
-__all__ = [
-    "FORMAT",
-    "MethodDifference",
-    "Record",
-    "ResultFolder",
-    "ResultsDifference",
-    "UnitDifference",
-    "compare_results",
-    "pack_results",
-]
-
 FORMAT = 1
 """The version of the files; another number means another meaning."""
 
 ByDirection = dict[Direction, Any]
 
-_NUMBERS = (
-    "task",
-    "method",
-    "fold",
-    "seed",
-    "train_classes",
-    "test_classes",
-    "n_train",
-    "n_queries",
-    "n_gallery",
-    "measures",
-    "chance",
-    "curves",
-    "per_query",
-    "query_classes",
-    "classes",
-    "confusion",
-    "parameters",
-    "model",
-    "validation",
-    "code_statistics",
-    "space",
-    "fingerprint",
+# Titles, places, times and versions are no numbers of retrieval.
+_CIRCUMSTANCES = (
+    *("format", "dataset", "setting", "features", "method_title", "group", "n_bits"),
+    *("seconds", "peak_memory_bytes", "versions", "machine", "started"),
 )
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 PACKED_SUFFIX = ".jsonl.gz"
@@ -133,8 +103,7 @@ class Record:
 
     def numbers(self) -> dict[str, Any]:
         """Return what was measured about retrieval, without times, memory, versions and places."""
-        document = self.as_json()
-        return {name: document[name] for name in _NUMBERS}
+        return {name: value for name, value in self.as_json().items() if name not in _CIRCUMSTANCES}
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, ready for ``json.dumps``."""

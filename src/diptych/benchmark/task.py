@@ -15,7 +15,14 @@ from scipy.linalg import eigh
 from diptych.arrays import FloatArray
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
-from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
+from diptych.encoders import (
+    ColourEdgeHistograms,
+    EfficientNetLite,
+    Encoder,
+    SentenceEncoder,
+    TfidfTopics,
+    encode_splits,
+)
 from diptych.errors import UnknownNameError
 from diptych.estimators import clone
 from diptych.metrics import AP
@@ -24,6 +31,7 @@ from diptych.models.preprocessed import RowScaling
 from diptych.protocols import Fold, HoldOut, Retrieval, Training, evaluate_model
 from diptych.space import DIRECTIONS, Direction
 
+NETWORK_ENCODERS: Mapping[str, Any] = {"image_encoder": EfficientNetLite(), "text_encoder": SentenceEncoder()}
 _QUICK_VALUES = 3
 _QUICK_REPEATS = 2
 _QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"

@@ -19,8 +19,6 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MAX_SERIES", "Line", "Point", "bar_chart", "can_draw", "heat_map", "legend", "line_chart", "scatter_chart"]
-
 # By the number of a series: matplotlib's marker, the letter that a legend shows, and the dashes of its line.
 _MARKERS = ("o", "s", "^", "D", "P", "o")
 _LETTERS = ("●", "■", "▲", "◆", "✚", "○")

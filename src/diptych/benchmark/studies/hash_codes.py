@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.benchmark.task import EncodedTask, find_by_name, one_line, with_settings
+from diptych.benchmark.task import NETWORK_ENCODERS, EncodedTask, find_by_name, one_line, with_settings
 from diptych.codes import code_statistics, nearest_codes
 from diptych.data import DatasetSplits, Pairs
-from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, CMC, HammingLookup, Measure
 from diptych.models import CrossModalModel, Preprocessed, method_name
 from diptych.models.hashing.hashing_model import HashingModel
@@ -87,16 +86,14 @@ _TASKS = (
         title="Pascal Sentence, half of 20 classes learned",
         dataset="pascal_sentence",
         options={"captions": "join"},
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         notes=(_NETWORKS,),
     ),
     HashingTask(
         name="flickr8k",
         title="Flickr8k, photos and their captions",
         dataset="flickr8k",
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         has_classes=False,
         cmc_rank=10,
         notes=(

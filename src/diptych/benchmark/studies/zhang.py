@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, labelled_only, with_settings
+from diptych.benchmark.task import NETWORK_ENCODERS, EncodedTask, MethodBase, find_by_name, labelled_only, with_settings
 from diptych.data import DatasetSplits, Pairs
-from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, Measure, RecallAtK
 from diptych.models import (
     CCA,
@@ -160,16 +159,14 @@ _TASKS = (
         name="pascal",
         title="Pascal Sentence, 700 training and 300 test photos with five captions, 20 classes",
         dataset="pascal_sentence",
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         notes=(_NETWORKS, "Every caption is a text of its own: 3,500 to learn from, 1,498 to ask and to find."),
     ),
     NeuralTask(
         name="flickr8k",
         title="Flickr8k, 6,000 training and 1,000 test photos with five captions",
         dataset="flickr8k",
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         has_classes=False,
         notes=(_NETWORKS, _CAPTIONS),
     ),
@@ -178,8 +175,7 @@ _TASKS = (
         title="Flickr30K, 29,783 training and 1,000 test photos with five captions",
         dataset="flickr30k",
         options={"split": "entities"},
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         has_classes=False,
         same_data=True,
         notes=(_NETWORKS, _CAPTIONS, "The split of Flickr30k Entities; the paper draws ten splits of these sizes."),
@@ -188,8 +184,7 @@ _TASKS = (
         name="coco",
         title="COCO val2017, 4,000 training and 1,000 test photos with five captions, 80 classes",
         dataset="coco",
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         notes=(_NETWORKS, "Relevant: what shares a class. The paper learns from 82,081 photos of 2014."),
     ),
     NeuralTask(
@@ -197,8 +192,7 @@ _TASKS = (
         title="COCO val2014, 15,819 training and 987 test photos with one caption, the paper's 81 labels",
         dataset="coco_pairs",
         options={"label": "category"},
-        image_encoder=EfficientNetLite(),
-        text_encoder=SentenceEncoder(),
+        **NETWORK_ENCODERS,
         notes=(
             _NETWORKS,
             "Relevant: what shares a label, by the paper's own file. Its 82,081 training, 5,000 development and 5,000 "
