@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ import uvicorn
 from httpx import create_ssl_context
 
 from diptych import Retriever
+from diptych.cli.commands.serve import listen
 from diptych.collection import Collection, Record
 from diptych.collection.trusted_root import trust_root
 from diptych.data import load_dataset
@@ -239,7 +239,7 @@ def _collection_in(folder: Path) -> Path:
 
 
 def _started(settings: Settings, folders: dict[str, Path]) -> RunningService:
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     server = uvicorn.Server(server_config(create_app(settings), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
