@@ -113,6 +113,10 @@ def test_parquet_with_dates_and_numbers_is_read(tmp_path: Path) -> None:
 
 BAD = {
     "fields.tsv": ("query\timage\tclicks\na\t1\t2\nb\t2\n", "line 3: it has 2 fields, but there are 3 columns"),
+    "half.jsonl": (
+        '{"query": "a", "image": "1"}\n{"query": "a", "image": "\\ud800"}\n',
+        "line 2: the image holds half a character (a lone surrogate) at 1",
+    ),
     "number.csv": ("query,image,clicks\na,1,2\nb,2,many\n", "line 3: clicks must be a number, got 'many'"),
     "nothing.csv": ("query,image,clicks\na,1,2\nb,2,0\n", "line 3: clicks must be a number above 0, got '0'"),
     "endless.csv": ("query,image,clicks\na,1,2\nb,2,nan\n", "line 3: clicks must be a number above 0, got 'nan'"),

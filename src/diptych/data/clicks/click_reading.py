@@ -117,6 +117,10 @@ def _checked_word(value: Any, name: str) -> str:
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and (word := value.strip()):
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the {name} holds half a character (a lone surrogate) at {error.start + 1}") from None
         return word
     raise ValueError(f"the {name} is {'empty' if value is None or isinstance(value, str) else 'no text'}")
 
