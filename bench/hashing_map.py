@@ -31,7 +31,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.hashing import HashingTask, find_hashing_task, hashing_methods, hashing_task_names
+from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, find_hashing_task, hashing_methods
 from diptych.data import DatasetSplits, cache_folder
 from diptych.metrics import AP, randomisation_test
 from diptych.models.hashing.hashing_model import HashingModel
@@ -187,7 +187,8 @@ def conventions(task: HashingTask, splits: DatasetSplits, names: list[str], seed
 def main() -> int:
     """Print all tables and whether the bars are met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=list(hashing_task_names()), choices=hashing_task_names())
+    names = [task.name for task in HASHING_TASKS]
+    parser.add_argument("--data", nargs="+", default=names, choices=names)
     parser.add_argument("--methods", nargs="+", default=list(hashing_methods()), choices=list(hashing_methods()))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)

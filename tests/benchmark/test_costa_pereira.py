@@ -15,17 +15,15 @@ from rich.console import Console
 from diptych.benchmark import published_map
 from diptych.benchmark.studies.costa_pereira import (
     COSTA_PEREIRA,
+    CorrelatedPairs,
     CostaPereiraReport,
     CostaPereiraTask,
+    KernelChoice,
     _distance_rows,
     find_costa_pereira,
-    run_costa_pereira,
-)
-from diptych.benchmark.studies.costa_pereira_choosing import (
-    CorrelatedPairs,
-    KernelChoice,
     kernel_choices,
     refit_choices,
+    run_costa_pereira,
     validation_split,
 )
 from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira

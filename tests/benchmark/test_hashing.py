@@ -13,20 +13,20 @@ import typer
 from typer.testing import CliRunner
 
 from diptych import figures
-from diptych.benchmark.breakdown import hash_code_facts
+from diptych.benchmark.experiment import hash_code_facts
 from diptych.benchmark.hashing import (
+    HASHING_TASKS,
     BitBudgetReport,
     HashingTask,
     code_journal,
     find_hashing_task,
     fit_key,
     hashing_methods,
-    hashing_task_names,
+    measure_fold,
     measure_storage,
     run_bit_budget,
-    spread,
 )
-from diptych.benchmark.studies.hash_codes import measure_fold
+from diptych.benchmark.runner import spread
 from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
 from diptych.cli.bench.studies import bench_hashing
 from diptych.cli.console.output import results
@@ -156,7 +156,7 @@ def test_what_cannot_be_run_is_refused(task: SmallTask) -> None:
         find_hashing_task("pascall")
     with pytest.raises(InvalidInputError, match="nothing was measured"):
         spread([])
-    assert [find_hashing_task(name).name for name in hashing_task_names()] == list(hashing_task_names())
+    assert all(find_hashing_task(task.name) is task for task in HASHING_TASKS)
 
 
 def test_the_document_is_plain_and_holds_means(report: BitBudgetReport) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from diptych.benchmark import neural
 from diptych.benchmark.neural import (
+    NEURAL_TASKS,
     Illustration,
     NeuralData,
     NeuralMethod,
@@ -21,11 +23,9 @@ from diptych.benchmark.neural import (
     fit_key,
     neural_journal,
     neural_methods,
-    neural_task_names,
-    published_scores,
     run_neural,
 )
-from diptych.benchmark.studies import zhang
+from diptych.benchmark.published import published_scores
 from diptych.cli import app
 from diptych.cli.bench.neural import draw_neural, print_neural
 from diptych.cli.console.output import results
@@ -87,7 +87,7 @@ def task() -> SmallTask:
 def report(task: SmallTask) -> NeuralReport:
     with pytest.MonkeyPatch.context() as patch:
         # So few words need no memory of hundreds of cells, which takes a hundred times as long.
-        patch.setitem(zhang._FEATURES, "hidden_size", 32)
+        patch.setitem(neural._FEATURES, "hidden_size", 32)
         return run_neural(task, methods=["warp", "cca", "mnil"], seeds=2, epochs=2)
 
 
@@ -273,7 +273,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
     nothing = CliRunner().invoke(app, ["bench", "neural"], prog_name="diptych")
     assert "none of the data sets of this benchmark" in nothing.stderr
-    assert neural_task_names()[-3:] == ("flickr30k", "coco", "coco-pairs")
+    assert [task.name for task in NEURAL_TASKS[-3:]] == ["flickr30k", "coco", "coco-pairs"]
     wrong = CliRunner().invoke(app, ["bench", "neural", "-d", "pasacl"], prog_name="diptych")
     assert "did you mean 'pascal'" in wrong.stderr
     other = ["bench", "neural", "-d", "pascal", "-m", "cca", "--inside", "ccca", "--save", str(tmp_path / "models")]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting import reproduction_page
-from diptych.benchmark.reproduction import Answer, Ours, StoredResults, answer_rows
+from diptych.benchmark.reporting.reproduction import Answer, Ours, StoredResults, answer_rows
 from diptych.cli.app import app
 
 ROOT = Path(__file__).parents[2]

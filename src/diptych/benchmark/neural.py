@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import delayed
 
+from diptych import models
 from diptych._version import __version__
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.benchmark.published import published_scores
@@ -24,24 +25,257 @@ from diptych.benchmark.runner import (
     silent_stage,
     spread,
 )
-from diptych.benchmark.studies.zhang import (
-    NeuralData,
-    NeuralMethod,
-    NeuralTask,
-    Reads,
-    find_neural_task,
-    neural_methods,
-    neural_task_names,
+from diptych.benchmark.task import (
+    NETWORK_ENCODERS,
+    EncodedTask,
+    MethodBase,
+    find_by_name,
+    labelled_only,
+    one_line,
+    with_settings,
 )
-from diptych.benchmark.task import one_line
-from diptych.data import Pairs
+from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError
-from diptych.metrics import Precision, PrecisionScope
-from diptych.models import CrossModalModel
+from diptych.metrics import AP, Measure, Precision, PrecisionScope, RecallAtK
+from diptych.models import CrossModalModel, Preprocessed
+from diptych.models.preprocessed import RowScaling
 from diptych.protocols import EncodedRetrieval
 from diptych.protocols.journal import Journal, pairs_digest, run_noted, source_digest
 from diptych.protocols.retrieval import encode_sides, relevance_labels
 from diptych.space import DIRECTIONS, Direction, opposite
+
+Reads = Literal["features", "words", "pixels"]
+
+LABELLED: tuple[Measure, ...] = (AP(50, "retrieved"), AP(50, "total"), AP())
+CAPTIONED: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
+_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length; MNiL reads the captions' words."
+_CAPTIONS = "Relevant: the query's own photo, or its five captions."
+# As Zhang et al. call what ranks for one direction alone.
+_ABLATIONS: tuple[tuple[str, str, str, Literal["both", "image_query", "text_query"]], ...] = (
+    ("mnil-i-t", "MNiL(I→T)", "MNiL(I->T)", "image_query"),
+    ("mnil-t-i", "MNiL(T→I)", "MNiL(T->I)", "text_query"),
+    ("mnil", "MNiL", "MNiL", "both"),
+)
+# ResNet-50 fine-tuned on squares of 224 pixels, with the settings and the tower of words of mnil_flickr8k.py.
+_PIXELS: dict[str, Any] = {
+    "image_tower": "resnet50",
+    "image_side": 252,
+    "image_crop": 224,
+    "flip": True,
+    "n_components": 512,
+    "word_size": 300,
+    "hidden_size": 512,
+    "dropout": 0.3,
+    "min_texts": 3,
+    "learning_rate": 1e-3,
+    "map_factor": 1.0,
+    "image_factor": 0.05,
+    "weight_decay": 1e-2,
+}
+# Chosen on the development photos of Flickr8k, as bench/mnil_features.py does.
+_FEATURES: dict[str, Any] = {
+    "image_tower": "features",
+    "image_hidden": 2048,
+    "text_tower": "minilm",
+    "max_words": 32,
+    "n_components": 1024,
+    "hidden_size": 1024,
+    "dropout": 0.7,
+    "margin": 0.1,
+    "learning_rate": 3e-4,
+    "map_factor": 1.0,
+    "batch_size": 512,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralData:
+    """The items as they came, and the features that encoders made of them."""
+
+    items: DatasetSplits
+    features: DatasetSplits
+
+    def lacks(self, reads: Reads) -> str:
+        """Return what methods that read items lack, empty where nothing is missing."""
+        if reads != "features" and self.items.train.has_text_features:
+            return "reads words, but the texts come as features"
+        if reads == "pixels" and self.items.train.has_image_features:
+            return "reads pixels, but the pictures come as features"
+        return ""
+
+    def parts(self, reads: Reads) -> tuple[Pairs, Pairs]:
+        """Return what to learn from and what to ask: features, features of pictures and strings, or items."""
+        if reads == "pixels":
+            return self.items.train, self.items.test
+        if reads == "features":
+            return self.features.train, self.features.test
+        raw, made = self.items, self.features
+        return (
+            raw.train.with_features(images=np.asarray(made.train.images)),
+            raw.test.with_features(images=np.asarray(made.test.images)),
+        )
+
+
+@dataclass(frozen=True)
+class NeuralTask(EncodedTask):
+    """A data set, its features, and what is measured on it.
+
+    With classes, an item is relevant that shares one with the query, and MAP is measured, as in table 1 of Zhang et al.
+    (2017); without, it is the query's own picture or captions, and recall is measured, as in table 2. ``same_data``
+    says that the paper's values were measured on this data set.
+    """
+
+    images: RowScaling = "l2"
+    texts: RowScaling = "l2"
+    has_classes: bool = True
+    same_data: bool = False
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is measured in both directions; the first is what methods are ordered by."""
+        return LABELLED if self.has_classes else CAPTIONED
+
+    @property
+    def published_table(self) -> str:
+        """The table of the paper that measures the same."""
+        return "Table 1" if self.has_classes else "Table 2"
+
+    @property
+    def published_data(self) -> str:
+        """The data set of that table."""
+        return "MSCOCO" if self.has_classes else "Flickr30K"
+
+    def load(self) -> NeuralData:
+        """Return the items and their features; pictures without any class are left out where there are classes."""
+        items = self.load_items()
+        if self.has_classes:
+            items = labelled_only(items)
+        return NeuralData(items, self.encode(replace(items, dev=None)))
+
+
+NEURAL_TASKS = (
+    NeuralTask(
+        name="wikipedia",
+        title="Wikipedia, 2,173 training and 693 test pairs, 10 classes",
+        dataset="wikipedia",
+        texts="none",
+        notes=("Features: 128 SIFT words, rows of unit length, and 10 LDA topics as supplied; there are no words.",),
+    ),
+    NeuralTask(
+        name="pascal",
+        title="Pascal Sentence, 700 training and 300 test photos with five captions, 20 classes",
+        dataset="pascal_sentence",
+        **NETWORK_ENCODERS,
+        notes=(_NETWORKS, "Every caption is a text of its own: 3,500 to learn from, 1,498 to ask and to find."),
+    ),
+    NeuralTask(
+        name="flickr8k",
+        title="Flickr8k, 6,000 training and 1,000 test photos with five captions",
+        dataset="flickr8k",
+        **NETWORK_ENCODERS,
+        has_classes=False,
+        notes=(_NETWORKS, _CAPTIONS),
+    ),
+    NeuralTask(
+        name="flickr30k",
+        title="Flickr30K, 29,783 training and 1,000 test photos with five captions",
+        dataset="flickr30k",
+        options={"split": "entities"},
+        **NETWORK_ENCODERS,
+        has_classes=False,
+        same_data=True,
+        notes=(_NETWORKS, _CAPTIONS, "The split of Flickr30k Entities; the paper draws ten splits of these sizes."),
+    ),
+    NeuralTask(
+        name="coco",
+        title="COCO val2017, 4,000 training and 1,000 test photos with five captions, 80 classes",
+        dataset="coco",
+        **NETWORK_ENCODERS,
+        notes=(_NETWORKS, "Relevant: what shares a class. The paper learns from 82,081 photos of 2014."),
+    ),
+    NeuralTask(
+        name="coco-pairs",
+        title="COCO val2014, 15,819 training and 987 test photos with one caption, the paper's 81 labels",
+        dataset="coco_pairs",
+        options={"label": "category"},
+        **NETWORK_ENCODERS,
+        notes=(
+            _NETWORKS,
+            "Relevant: what shares a label, by the paper's own file. Its 82,081 training, 5,000 development and 5,000 "
+            "query pairs, scaled to the 18,000 photos at hand; photos without a label are left out.",
+        ),
+    ),
+)
+
+
+def find_neural_task(name: str) -> NeuralTask:
+    """Return the task called ``name``; a typo gets a suggestion."""
+    return find_by_name("data set of the comparison of networks", name, NEURAL_TASKS)
+
+
+@dataclass(frozen=True)
+class NeuralMethod(MethodBase):
+    """A method, what it reads, and under which name Zhang et al. (2017) print it.
+
+    ``key`` is what people type, ``name`` what tables show; ``published`` is empty where the paper prints nothing. With
+    ``own_classes`` a method that learns from classes takes each picture and its texts for one where there are none.
+    """
+
+    key: str
+    name: str
+    model: CrossModalModel
+    reads: Reads = "features"
+    published: str = ""
+    own_classes: bool = False
+
+    @property
+    def has_seed(self) -> bool:
+        """Whether a second seed gives a second result."""
+        return "random_state" in self.model.get_params(deep=False)
+
+    def build(
+        self, images: RowScaling, texts: RowScaling, *, seed: int = 0, epochs: int | None = None
+    ) -> CrossModalModel:
+        """Return the unfitted model; features are scaled in front of it, ``epochs`` replaces its own number."""
+        model = with_settings(self.model, random_state=seed, epochs=epochs)
+        return Preprocessed(model=model, images=images, texts=texts) if self.reads == "features" else model
+
+
+def neural_methods(*, pixels: bool = False) -> dict[str, NeuralMethod]:
+    """Return the methods by what people type: those of the paper's tables in their order, then others.
+
+    Zhang et al. name GMA, LCFS, LGCFL and ml-CCA but print no result of them. With ``pixels`` MNiL also learns from
+    the pictures themselves, which takes a graphics card for more than a try.
+
+    >>> from diptych.benchmark.neural import neural_methods
+    >>> [method.name for method in neural_methods().values() if method.published]
+    ['Bi-CMSRM', 'PL-ranking', 'LDSP', 'MNiL(I→T)', 'MNiL(T→I)', 'MNiL']
+    """
+    printed = [
+        NeuralMethod("bi-cmsrm", "Bi-CMSRM", models.BiCMSRM(), published="Bi-CMSRM"),
+        NeuralMethod("pl-ranking", "PL-ranking", models.PLRanking(), published="PL-ranking", own_classes=True),
+        NeuralMethod("ldsp", "LDSP", models.LDSP(), published="LDSP"),
+        *(
+            NeuralMethod(key, name, models.MNiL(direction=way, **_FEATURES), "words", published)
+            for key, name, published, way in _ABLATIONS
+        ),
+    ]
+    from_pixels = [
+        NeuralMethod(f"{key}-pixels", f"{name}, pixels", models.MNiL(direction=way, **_PIXELS), "pixels", published)
+        for key, name, published, way in _ABLATIONS
+    ]
+    others = [
+        NeuralMethod("cca", "CCA", models.CCA()),
+        NeuralMethod("warp", "WARP", models.WARP()),
+        NeuralMethod("scm", "SCM", models.SCM()),
+        NeuralMethod("deep-sm", "deep-SM", models.DeepSM()),
+        NeuralMethod("gmlda", "GMA (GMLDA)", models.GMLDA()),
+        NeuralMethod("lcfs", "LCFS", models.LCFS()),
+        NeuralMethod("lgcfl", "LGCFL", models.LGCFL()),
+        NeuralMethod("ml-cca", "ml-CCA", models.MLCCA()),
+    ]
+    return {method.key: method for method in (*printed, *(from_pixels if pixels else ()), *others)}
+
 
 ByDirection = dict[Direction, float]
 
@@ -57,7 +291,6 @@ _SOURCES = (
     "protocols",
     "benchmark/task.py",
     "benchmark/neural.py",
-    "benchmark/studies/zhang.py",
 )
 
 
@@ -78,10 +311,6 @@ class NeuralResult:
     fit_seconds: float
     encode_seconds: float
     model: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values, from which ``NeuralResult(**values)`` makes it again."""
-        return asdict(self)
 
 
 def fit_method(
@@ -148,13 +377,8 @@ class Illustration:
         """Learn the method as `run_neural` does and encode the test part."""
         model = fit_method(task, data, method, seed, epochs)
         _, test = data.parts(method.reads)
-        return cls(
-            method,
-            model,
-            data.items.test,
-            encode_test_part(model, test, has_classes=task.has_classes),
-            data.features.test,
-        )
+        points = encode_test_part(model, test, has_classes=task.has_classes)
+        return cls(method, model, data.items.test, points, data.features.test)
 
     def map_rows(self, seed: int = 0) -> tuple[IntArray, AnyArray]:
         """Return picture rows for a map, those of one class among the six commonest, and their classes by name.
@@ -176,7 +400,7 @@ class Illustration:
 
         Before, there are only features: each side is centred and mapped to the same dimensions at random.
         """
-        texts = _first_texts(self.pairs)[rows]
+        texts = np.unique(self.pairs.owners, return_index=True)[1][rows]
         images, words = np.asarray(self.features.images), np.asarray(self.features.texts)
         width = min(images.shape[1], words.shape[1])
         rng = np.random.default_rng(seed)
@@ -200,29 +424,9 @@ class Illustration:
         return found, np.asarray(right)
 
 
-def _first_texts(pairs: Pairs) -> IntArray:
-    _, first = np.unique(pairs.owners, return_index=True)
-    return first.astype(np.int64)
-
-
 def _mapped(features: FloatArray, rows: IntArray, width: int, rng: np.random.Generator) -> FloatArray:
     centred = features - features.mean(axis=0)
     return np.asarray(centred[rows] @ rng.normal(size=(features.shape[1], width)))
-
-
-__all__ = [
-    "Illustration",
-    "NeuralData",
-    "NeuralMethod",
-    "NeuralReport",
-    "NeuralResult",
-    "NeuralTask",
-    "find_neural_task",
-    "neural_methods",
-    "neural_task_names",
-    "published_scores",
-    "run_neural",
-]
 
 
 @dataclass(frozen=True)
@@ -241,14 +445,12 @@ class NeuralReport(BenchmarkReport):
     @property
     def measured(self) -> tuple[str, ...]:
         """The methods with results, in the order of ``methods``."""
-        found = {result.method for result in self.results}
-        return tuple(key for key in self.methods if key in found)
+        return tuple(key for key in self.methods if self.select(key))
 
     @property
     def shown(self) -> tuple[NeuralMethod, ...]:
         """The methods with results and those that the paper prints."""
-        found = set(self.measured)
-        return tuple(method for key, method in self.methods.items() if key in found or method.published)
+        return tuple(method for key, method in self.methods.items() if method.published or self.select(key))
 
     def select(self, method: str) -> list[NeuralResult]:
         """Return the results of a method, one for each seed."""
@@ -292,7 +494,7 @@ class NeuralReport(BenchmarkReport):
             "epochs": self.epochs,
             "methods": [self._row(method) for method in self.shown],
             "left_out": self.left_out,
-            "results": [result.as_json() for result in self.results],
+            "results": [asdict(result) for result in self.results],
             "diptych": __version__,
         }
 
@@ -328,7 +530,7 @@ def neural_journal(folder: str | PathLike[str], task: NeuralTask, data: NeuralDa
         folder,
         (source_digest(*_SOURCES), task.name, task.images, task.texts, *map(pairs_digest, parts)),
         read=lambda value: NeuralResult(**value),
-        write=NeuralResult.as_json,
+        write=asdict,
         prefix=f"{task.name}-",
     )
 

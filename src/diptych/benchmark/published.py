@@ -119,7 +119,7 @@ PublishedScores = dict[str, dict[str, dict[Direction, float]]]
 def published_scores(table: str) -> PublishedScores:
     """Return the values of ``Table 1`` (MSCOCO) or ``Table 2`` (Flickr30K) by method, measure and direction.
 
-    >>> from diptych.benchmark.neural import published_scores
+    >>> from diptych.benchmark.published import published_scores
     >>> published_scores("Table 2")["LDSP"]["R@1"]
     {'image_query': 0.357, 'text_query': 0.251}
     """

@@ -73,7 +73,7 @@ def plain_value(value: Any) -> Any:
 def spread(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean of values of folds or seeds and their standard deviation, 0 where there is one.
 
-    >>> from diptych.benchmark.hashing import spread
+    >>> from diptych.benchmark.runner import spread
     >>> spread([0.25, 0.5, 0.75])
     (0.5, 0.25)
     """

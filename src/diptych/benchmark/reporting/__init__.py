@@ -17,7 +17,7 @@ from diptych.benchmark.reporting.observations import (
     seen_above_unseen,
     trivial_solution,
 )
-from diptych.benchmark.reporting.reproduction_page import reproduction_page
+from diptych.benchmark.reporting.reproduction import reproduction_page
 from diptych.benchmark.reporting.results import Experiment, MethodResults, TaskResults, find_experiments, group_records
 from diptych.benchmark.reporting.samples import Sample, SampleSheet, Shown, sample_sheets
 from diptych.benchmark.reporting.significance import Comparison, compare_all, group_letters, holm, larger_than_zero

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from diptych import figures
-from diptych.benchmark.hashing import SETTING_TITLES, BitBudgetReport, CodeResult, spread
-from diptych.benchmark.studies.hash_codes import Setting
+from diptych.benchmark.hashing import SETTING_TITLES, BitBudgetReport, CodeResult, Setting
+from diptych.benchmark.runner import spread
 from diptych.cli.console.output import bold, numbers, print_table, table
 from diptych.cli.console.report_files import save_figures
 from diptych.directions import DIRECTIONS, Direction

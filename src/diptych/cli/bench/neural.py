@@ -10,8 +10,7 @@ from rich.console import Console
 
 from diptych import figures
 from diptych.arrays import AnyArray
-from diptych.benchmark.neural import Illustration, NeuralMethod, NeuralReport
-from diptych.benchmark.studies.zhang import LABELLED
+from diptych.benchmark.neural import LABELLED, Illustration, NeuralMethod, NeuralReport
 from diptych.cli.console.output import bold, numbers, or_dash, table
 from diptych.cli.console.report_files import save_figures
 from diptych.data import Pairs

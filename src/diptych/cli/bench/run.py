@@ -324,7 +324,7 @@ def bench_reproduction(
 ) -> None:
     """Set every number that the papers print beside ours, with the command that prints it, or say why there is none."""
     from diptych.benchmark.reporting import reproduction_page
-    from diptych.benchmark.reproduction import StoredResults, answer_rows
+    from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows
     from diptych.cli.console.output import results as console
 
     if output is not None:

@@ -104,12 +104,12 @@ def bench_hashing(
 
     Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
     """
-    from diptych.benchmark.hashing import BITS, find_hashing_task, hashing_task_names, run_bit_budget
+    from diptych.benchmark.hashing import BITS, HASHING_TASKS, find_hashing_task, run_bit_budget
     from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_hashing_task, hashing_task_names(), stages)
+    tasks = available_tasks(data, find_hashing_task, HASHING_TASKS, stages)
     check_report_files(output, plots)
     reports = [
         run_bit_budget(
@@ -158,12 +158,12 @@ def bench_neural(
 
     Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
     """
-    from diptych.benchmark.neural import find_neural_task, neural_methods, neural_task_names, run_neural
+    from diptych.benchmark.neural import NEURAL_TASKS, find_neural_task, neural_methods, run_neural
     from diptych.cli.bench.neural import print_neural
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_neural_task, neural_task_names(), stages)
+    tasks = available_tasks(data, find_neural_task, NEURAL_TASKS, stages)
     check_report_files(output, plots)
     # Before any work is done: the method must be measured, and its model written.
     known = method or neural_methods(pixels=True)

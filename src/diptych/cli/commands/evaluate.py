@@ -42,8 +42,7 @@ from diptych.directions import DIRECTIONS
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.benchmark.breakdown import HashCodeFacts
-    from diptych.benchmark.experiment import Outcome
+    from diptych.benchmark.experiment import HashCodeFacts, Outcome
     from diptych.metrics import Measure
 
 _FILES = "What to write"

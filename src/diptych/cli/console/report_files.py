@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,12 +24,11 @@ ReportT = TypeVar("ReportT", bound="BenchmarkReport")
 
 
 def available_tasks(
-    names: Sequence[str] | None, find: Callable[[str], TaskT], known: Iterable[str], stages: Stages
+    names: Sequence[str] | None, find: Callable[[str], TaskT], tasks: Sequence[TaskT], stages: Stages
 ) -> list[TaskT]:
     """Return the tasks that were asked for, or those whose data are on this machine; say what the others lack."""
     if names:
         return [find(name) for name in names]
-    tasks = [find(name) for name in known]
     here = [task for task in tasks if task.data.is_available]
     if not here:
         raise MissingDataError(
