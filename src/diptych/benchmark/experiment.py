@@ -114,11 +114,6 @@ class AllTied(CrossModalModel):
 
     Ties are resolved by expectation over all orders, so this scores exactly what a random ranking does: the chance
     level of every curve and of every category.
-
-    >>> import numpy as np
-    >>> AllTied().fit(np.eye(2), np.eye(2)).similarity(np.eye(2), np.eye(2))
-    array([[0., 0.],
-           [0., 0.]])
     """
 
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -204,12 +199,7 @@ class Stages(Protocol):
 
 
 def describe_measure(measure: Measure) -> str:
-    """Return the full name of a measure, for readers who do not know its short one.
-
-    >>> from diptych.metrics import CMC
-    >>> describe_measure(CMC(5))
-    'cumulative match'
-    """
+    """Return the full name of a measure, for readers who do not know its short one."""
     names: dict[type[Measure], str] = {
         AP: "mean average precision",
         CMC: "cumulative match",
@@ -298,12 +288,7 @@ def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, li
 
 
 def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
-    """Return all parameters, nested ones included, with methods given by name.
-
-    >>> from diptych.models import CFA, SCM
-    >>> readable_parameters(SCM(correlation=CFA()))["correlation"]
-    'cfa'
-    """
+    """Return all parameters, nested ones included, with methods given by name."""
     values = model.get_params(deep=True)
     return {
         name: method_name(type(values[name])) if isinstance(values[name], CrossModalModel) else values[name]

@@ -372,12 +372,7 @@ def fit_key(method: HashingModel, n_bits: int, fold: int) -> str:
 
 
 def hashing_methods() -> dict[str, type[HashingModel]]:
-    """Return every public hashing method by its command-line name.
-
-    >>> from diptych.benchmark.hashing import hashing_methods
-    >>> hashing_methods()["cvh"].__name__
-    'CVH'
-    """
+    """Return every public hashing method by its command-line name."""
     return {name: cls for name, cls in model_classes().items() if issubclass(cls, HashingModel)}
 
 

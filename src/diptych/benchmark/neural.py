@@ -246,10 +246,6 @@ def neural_methods(*, pixels: bool = False) -> dict[str, NeuralMethod]:
 
     Zhang et al. name GMA, LCFS, LGCFL and ml-CCA but print no result of them. With ``pixels`` MNiL also learns from
     the pictures themselves, which takes a graphics card for more than a try.
-
-    >>> from diptych.benchmark.neural import neural_methods
-    >>> [method.name for method in neural_methods().values() if method.published]
-    ['Bi-CMSRM', 'PL-ranking', 'LDSP', 'MNiL(I→T)', 'MNiL(T→I)', 'MNiL']
     """
     printed = [
         NeuralMethod("bi-cmsrm", "Bi-CMSRM", models.BiCMSRM(), published="Bi-CMSRM"),

@@ -11,12 +11,6 @@ class PeakMemory:
     """By how many bytes a piece of work raised the peak of the resident memory of this process.
 
     Work that stays below an earlier peak shows 0; measure it in a process of its own.
-
-    >>> from diptych.benchmark.peak_memory import PeakMemory
-    >>> with PeakMemory() as memory:
-    ...     block = bytearray(1_000_000)
-    >>> memory.bytes >= 0
-    True
     """
 
     bytes: int = 0

@@ -87,12 +87,7 @@ def published_map(paper: str, table: str, dataset: str, method: str, regime: str
 
 
 def published_training(paper: str, table: str, dataset: str, method: str) -> PublishedTraining | None:
-    """Return the training time and parameters that ``paper`` prints for ``method``, or None where it prints none.
-
-    >>> from diptych.benchmark import published_training
-    >>> published_training("001", "Table 1", "Wikipedia", "CCA")
-    PublishedTraining(seconds=0.04, parameters='k = 5')
-    """
+    """Return the training time and parameters that ``paper`` prints for ``method``, or None where it prints none."""
     wanted = (paper, table, dataset.lower(), method, "training_time_s")
     for row in published_rows():
         if _place(row) == wanted:
@@ -101,12 +96,7 @@ def published_training(paper: str, table: str, dataset: str, method: str) -> Pub
 
 
 def published_value(paper: str, table: str, method: str, metric: str, regime: str) -> str | None:
-    """Return a number as ``paper`` prints it, with its unit if it has one, or None where it prints none.
-
-    >>> from diptych.benchmark.published import published_value
-    >>> published_value("003", "Table V", "text2image", "NDCG@25", "CaffeNet")
-    '0.5153'
-    """
+    """Return a number as ``paper`` prints it, with its unit if it has one, or None where it prints none."""
     wanted = (paper, table, method, metric, regime)
     keys = ("paper", "table", "method", "metric", "regime")
     return next((row["value"] for row in published_rows() if tuple(row[key] for key in keys) == wanted), None)
@@ -117,12 +107,7 @@ PublishedScores = dict[str, dict[str, dict[Direction, float]]]
 
 @cache
 def published_scores(table: str) -> PublishedScores:
-    """Return the values of ``Table 1`` (MSCOCO) or ``Table 2`` (Flickr30K) by method, measure and direction.
-
-    >>> from diptych.benchmark.published import published_scores
-    >>> published_scores("Table 2")["LDSP"]["R@1"]
-    {'image_query': 0.357, 'text_query': 0.251}
-    """
+    """Return the values of ``Table 1`` (MSCOCO) or ``Table 2`` (Flickr30K) by method, measure and direction."""
     scores: PublishedScores = {}
     for row in published_rows():
         if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in PAPER_LABELS:

@@ -49,11 +49,6 @@ class Record:
     of the process rose above its level at the start of the unit, None where the system does not tell.
     ``fingerprint`` is a digest of the declaration (data, features, protocol, method and grid), so that results of
     another declaration are not taken for this one's.
-
-    >>> from diptych.benchmark.results import Record
-    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0)
-    >>> Record.from_json(record.as_json()) == record
-    True
     """
 
     task: str
@@ -238,15 +233,6 @@ def pack_results(source: str | PathLike[str], target: str | PathLike[str]) -> li
     """Write ``<task>.jsonl.gz`` into ``target`` for every task of ``source``, one record a line, and return the files.
 
     Documents of studies become ``studies/<name>.json.gz``. The same records always give the same bytes.
-
-    >>> import tempfile
-    >>> from diptych.benchmark.results import Record, ResultFolder, pack_results
-    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = ResultFolder(f"{folder}/single").write(record)
-    ...     files = pack_results(f"{folder}/single", f"{folder}/packed")
-    ...     [file.name for file in files], ResultFolder(f"{folder}/packed").find("t", "cca", 0) == record
-    (['t.jsonl.gz'], True)
     """
     results, folder = ResultFolder(source), Path(target)
     files = [
@@ -319,17 +305,7 @@ class ResultsDifference:
 
 
 def compare_results(first: ResultFolder, second: ResultFolder, *, tolerance: float = 1e-6) -> ResultsDifference:
-    """Compare the numbers of every unit that both folders have; differences up to ``tolerance`` do not count.
-
-    >>> import tempfile
-    >>> from diptych.benchmark.results import Record, ResultFolder, compare_results
-    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0,
-    ...                 measures={"AP()": {"image_query": 0.5, "text_query": 0.5}})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = ResultFolder(folder).write(record)
-    ...     compare_results(ResultFolder(folder), ResultFolder(folder)).compared
-    1
-    """
+    """Compare the numbers of every unit that both folders have; differences up to ``tolerance`` do not count."""
     if tolerance < 0:
         raise InvalidInputError(f"tolerance must be 0 or more, got {tolerance}")
     left, right = ({record.key: record for record in folder.records()} for folder in (first, second))

@@ -52,12 +52,7 @@ def machine_name() -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Return what a written document of numbers says of its origin: when, by which versions, on which machine.
-
-    >>> from diptych.benchmark.runner import provenance
-    >>> sorted(provenance())
-    ['machine', 'versions', 'written']
-    """
+    """Return what a written document of numbers says of its origin: when, by which versions, on which machine."""
     return {
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": package_versions(),
@@ -71,12 +66,7 @@ def plain_value(value: Any) -> Any:
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of values of folds or seeds and their standard deviation, 0 where there is one.
-
-    >>> from diptych.benchmark.runner import spread
-    >>> spread([0.25, 0.5, 0.75])
-    (0.5, 0.25)
-    """
+    """Return the mean of values of folds or seeds and their standard deviation, 0 where there is one."""
     if not values:
         raise InvalidInputError("nothing was measured there; choose another setting, method or length")
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -189,13 +179,7 @@ def silent_stage(title: str) -> Iterator[Progress]:
 def select_methods(
     kind: str, known: Mapping[str, M], names: Collection[str] | None, *, as_declared: bool = False
 ) -> dict[str, M]:
-    """Return the methods of these names in the order asked for, or in their own, and all without any name.
-
-    >>> from diptych.benchmark.runner import select_methods
-    >>> known = {"cca": 1, "cfa": 2, "sm": 3}
-    >>> list(select_methods("method", known, ["sm", "cca"])), list(select_methods("method", known, None))
-    (['sm', 'cca'], ['cca', 'cfa', 'sm'])
-    """
+    """Return the methods of these names in the order asked for, or in their own, and all without any name."""
     for name in names or ():
         if name not in known:
             raise UnknownNameError(kind, name, known)

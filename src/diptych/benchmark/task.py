@@ -42,15 +42,6 @@ def with_principal_components(splits: DatasetSplits, n_image: int, n_text: int) 
 
     Menon et al. (2015, section 7.1) reduce pictures to 128 and texts to 10 features before anything else; training
     times leave this step out, as theirs do.
-
-    >>> import numpy as np
-    >>> from diptych.benchmark.task import with_principal_components
-    >>> from diptych.data import DatasetSplits, Pairs
-    >>> rng = np.random.default_rng(0)
-    >>> train, test = (Pairs(rng.normal(size=(n, 6)), rng.normal(size=(n, 3))) for n in (20, 5))
-    >>> reduced = with_principal_components(DatasetSplits(train=train, test=test), 4, 10)
-    >>> reduced.test.images.shape, reduced.test.texts.shape
-    ((5, 4), (5, 3))
     """
     parts: dict[str, Any] = dict(splits.parts)
     for side, wanted in (("images", n_image), ("texts", n_text)):
@@ -81,10 +72,6 @@ class Features:
     Encoders that learn nothing encode a data set once. Those that learn, and principal components, learn from the
     training pairs of a fold alone, anew for every fold, so that nothing of the classes that are asked for later is in
     the features. ``scaling`` of pictures and texts happens inside the methods.
-
-    >>> from diptych.benchmark.running import Features
-    >>> Features("SIFT words and LDA topics", scaling=("hellinger", "hellinger")).scaling
-    ('hellinger', 'hellinger')
     """
 
     label: str

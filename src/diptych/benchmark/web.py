@@ -338,13 +338,7 @@ class WebReport(BenchmarkReport):
 
 
 def standard_error(values: FloatArray) -> float:
-    """Return how far the mean over queries would be from that over other queries of the same kind.
-
-    >>> from diptych.benchmark.web import standard_error
-    >>> import numpy as np
-    >>> standard_error(np.array([1.0, 3.0, 1.0, 3.0, 2.0]))
-    0.4472135954999579
-    """
+    """Return how far the mean over queries would be from that over other queries of the same kind."""
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -375,10 +369,5 @@ def run_web(
 
 
 def chosen_methods(names: Collection[str] | None) -> list[WebMethod]:
-    """Return the methods of these names, all without any; a typo gets a suggestion.
-
-    >>> from diptych.benchmark.web import chosen_methods
-    >>> [method.title for method in chosen_methods(["psi"])]
-    ['PSI']
-    """
+    """Return the methods of these names, all without any; a typo gets a suggestion."""
     return list(select_methods("method of the click benchmark", web_methods(), names, as_declared=True).values())

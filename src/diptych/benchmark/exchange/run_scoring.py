@@ -139,13 +139,6 @@ class RunScores:
 
     ``unanswered`` counts judged queries that the run does not rank, ``unjudged`` ranked queries without a judgement,
     which are left out, ``without_relevant`` queries that no item is relevant to; their values are NaN if skipped.
-
-    >>> from diptych.benchmark.exchange import Qrels, RankedList, score_run
-    >>> from diptych.metrics import AP
-    >>> run = {"q1": RankedList.of("q1", {"a": 1.0}), "q9": RankedList.of("q9", {"a": 1.0})}
-    >>> scores = score_run(run, Qrels({"q1": {"a": 1}, "q2": {"a": 1}}), [AP()])
-    >>> scores.mean[AP()], scores.unanswered, scores.unjudged
-    (0.5, 1, 1)
     """
 
     mean: dict[Measure, float]

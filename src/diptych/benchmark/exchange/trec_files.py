@@ -83,11 +83,7 @@ def open_text(path: Path, mode: Literal["rt", "wt"]) -> IO[str]:
 
 @lru_cache(maxsize=1 << 16)
 def as_word(name: str) -> str:
-    """Return ``name`` without white space, which would end the field: written as in addresses, ``%20``.
-
-    >>> as_word("my cat.jpg"), as_word("100%.jpg")
-    ('my%20cat.jpg', '100%25.jpg')
-    """
+    """Return ``name`` without white space, which would end the field: written as in addresses, ``%20``."""
     if not name:
         raise InvalidInputError("an item or query has an empty name; give every one a name of its own")
     return _UNSAFE.sub(lambda found: quote(found.group(), safe=""), name)
@@ -332,15 +328,7 @@ def ranked_lists(
     direction: Direction = "image_query",
     depth: int | None = None,
 ) -> Iterator[RankedList]:
-    """Yield the ranking of the gallery for every query, best first, a block of queries at a time.
-
-    >>> import numpy as np
-    >>> from diptych import Space
-    >>> from diptych.benchmark.exchange import ranked_lists
-    >>> found = next(ranked_lists(np.eye(2), np.eye(2), Space("cosine"), ["q1", "q2"], ["a", "b"]))
-    >>> found.query, found.items.tolist()
-    ('q1', ['a', 'b'])
-    """
+    """Yield the ranking of the gallery for every query, best first, a block of queries at a time."""
     if depth is not None and depth < 1:
         raise InvalidInputError(f"depth must be at least 1, got {depth}")
     points, found, names = np.asarray(queries), np.asarray(gallery), np.asarray(item_names, dtype=str)

@@ -96,11 +96,7 @@ def line_chart(
     from_zero: bool = True,
     ticks: Sequence[float] = (),
 ) -> str:
-    """Draw curves; at most six can be told apart, besides chance. ``ticks`` overrides the round values below.
-
-    >>> line_chart("CMC", [Line("CCA", [1, 10], [0.2, 0.7])], ("rank", "matched")).count("<use")
-    2
-    """
+    """Draw curves; at most six can be told apart, besides chance. ``ticks`` overrides the round values below."""
     named = [line for line in lines if not line.is_chance]
     if not 0 < len(named) <= MAX_SERIES:
         raise InvalidInputError(f"draw one to {MAX_SERIES} curves, got {len(named)}; more cannot be told apart")
@@ -132,9 +128,6 @@ def scatter_chart(
 
     ``diagonal`` draws the line of equal values and gives both axes one range; ``steps`` is a frontier to draw as
     stairs, from left to right.
-
-    >>> "CCA</text>" in scatter_chart("Loss", [Point("CCA", 0.4, 0.3)], ("seen", "unseen"), diagonal=True)
-    True
     """
     across, upwards = [point.x for point in points], [point.y for point in points]
     x_range, y_range = _padded(across, logarithmic), _padded(upwards)
@@ -155,11 +148,7 @@ def scatter_chart(
 
 
 def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
-    """Draw for every category a bar of each series, lying, with the value at its end; ``bars`` is series by series.
-
-    >>> "0.30</text>" in bar_chart("MAP", {"image query": {"art": 0.2}, "text query": {"art": 0.3}})
-    True
-    """
+    """Draw for every category a bar of each series, lying, with the value at its end; ``bars`` is series by series."""
     categories = list(dict.fromkeys(name for values in bars.values() for name in values))
     if not categories:
         raise InvalidInputError("there are no categories to draw")
@@ -180,12 +169,7 @@ def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def heat_map(title: str, names: Sequence[str], counts: FloatArray) -> str:
-    """Draw each row in per cent of its sum; dark cells are many, and every cell of half a per cent says how many.
-
-    >>> import numpy as np
-    >>> ">75</text>" in heat_map("SM", ["art", "war"], np.array([[3.0, 1.0], [0.0, 2.0]]))
-    True
-    """
+    """Draw each row in per cent of its sum; dark cells are many, and every cell of half a per cent says how many."""
     from matplotlib.colors import to_rgba
 
     rates = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)

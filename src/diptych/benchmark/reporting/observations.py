@@ -58,30 +58,18 @@ def not_testable(claim: str, where: str, why: str) -> Observation:
 
 
 def p_value_phrase(p_value: float) -> str:
-    """Return a p-value as part of a sentence.
-
-    >>> p_value_phrase(0.03125), p_value_phrase(0.00002)
-    ('p = 0.031', 'p < 0.001')
-    """
+    """Return a p-value as part of a sentence."""
     written = format_p_value(p_value)
     return f"p {written}" if written.startswith("<") else f"p = {written}"
 
 
 def format_signed(value: float, digits: int = 4) -> str:
-    """Return a difference with its sign, a real minus.
-
-    >>> format_signed(-0.25), format_signed(2.6, 1)
-    ('−0.2500', '+2.6')
-    """
+    """Return a difference with its sign, a real minus."""
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def format_p_value(p_value: float | None) -> str:
-    """Return a p-value as text, with a bound where it is small.
-
-    >>> format_p_value(0.03125), format_p_value(0.00002), format_p_value(None)
-    ('0.031', '< 0.001', '–')
-    """
+    """Return a p-value as text, with a bound where it is small."""
     if p_value is None:
         return "–"
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
@@ -289,10 +277,6 @@ def check_observations(tasks: Sequence[TaskResults]) -> tuple[Observation, ...]:
 
     (1) Every method is better on seen classes; (2) the trivial solution, TS or deep-TS, competes on seen classes and
     loses rank on unseen ones; (3) CMC and MAP order the methods differently.
-
-    >>> from diptych.benchmark.reporting import check_observations
-    >>> check_observations([])
-    ()
     """
     experiments = find_experiments(tasks)
     trivial = [

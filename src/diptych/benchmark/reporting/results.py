@@ -24,35 +24,19 @@ Query = tuple[str, int]
 CHANCE_METHODS = frozenset({"random"})
 
 
-@dataclass(frozen=True, eq=False)
 class MethodResults:
     """The records of one method on one task, one for each fold, in the order of folds.
 
-    Wherever ``way`` may be left out, the value is the mean of both directions. Means and deviations are over folds, and
-    deviations of a single fold are None.
+    ``title`` is what a reader sees, ``group`` the family of the method, ``n_bits`` the length of its codes if it is a
+    hashing method. Wherever ``way`` may be left out, the value is the mean of both directions. Means and deviations are
+    over folds, and deviations of a single fold are None.
     """
 
-    records: tuple[Record, ...]
-
-    @property
-    def name(self) -> str:
-        """The short name, as on the command line."""
-        return self.records[0].method
-
-    @property
-    def title(self) -> str:
-        """The name that a reader sees."""
-        return self.records[0].method_title
-
-    @property
-    def group(self) -> str:
-        """The family of the method."""
-        return self.records[0].group
-
-    @property
-    def n_bits(self) -> int | None:
-        """The length of its codes, for a hashing method."""
-        return self.records[0].n_bits
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = tuple(records)
+        self.folds = tuple(record.fold for record in records)
+        first = records[0]
+        self.name, self.title, self.group, self.n_bits = first.method, first.method_title, first.group, first.n_bits
 
     @property
     def family(self) -> str:
@@ -63,11 +47,6 @@ class MethodResults:
     def family_title(self) -> str:
         """The title without the number of bits."""
         return self.title.partition(f", {self.n_bits} bit")[0]
-
-    @cached_property
-    def folds(self) -> tuple[int, ...]:
-        """The numbers of the folds it was run on."""
-        return tuple(record.fold for record in self.records)
 
     def per_fold(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> FloatArray:
         """Return a measure for each fold."""
@@ -240,51 +219,27 @@ def mean_by_query(method: MethodResults, measure: str) -> dict[Query, float]:
     return {query: float(np.mean(values)) for query, values in collected.items()}
 
 
-@dataclass(frozen=True, eq=False)
 class TaskResults:
-    """The methods of one task, best first, and what can be said about the differences between them."""
+    """The methods of one task, best first, and what can be said about the differences between them.
 
-    methods: tuple[MethodResults, ...]
+    ``setting`` is seen, unseen or standard; ``features`` says what pictures and texts were described by. ``family`` is
+    the name without its setting, which the seen and the unseen task of one experiment share. ``folds`` are those that
+    at least one method was run on.
+    """
 
-    @property
-    def _first(self) -> Record:
-        return self.methods[0].records[0]
-
-    @property
-    def name(self) -> str:
-        """The name of the task."""
-        return self._first.task
-
-    @property
-    def dataset(self) -> str:
-        """The name of the data set."""
-        return self._first.dataset
-
-    @property
-    def setting(self) -> str:
-        """``seen``, ``unseen`` or ``standard``."""
-        return self._first.setting
-
-    @property
-    def features(self) -> str:
-        """What pictures and texts were described by."""
-        return self._first.features
-
-    @property
-    def family(self) -> str:
-        """The name without its setting, which the seen and the unseen task of one experiment share."""
-        return self.name.removesuffix(f"-{self.setting}")
+    def __init__(self, methods: Sequence[MethodResults]) -> None:
+        self.methods = tuple(methods)
+        self.folds = tuple(sorted({fold for method in methods for fold in method.folds}))
+        first = methods[0].records[0]
+        self.name, self.dataset, self.setting, self.features = first.task, first.dataset, first.setting, first.features
+        self.family = self.name.removesuffix(f"-{self.setting}")
+        self._comparisons: dict[str, Comparison | None] = {}
 
     @property
     def title(self) -> str:
         """The task for a reader."""
         dataset = self.dataset.replace("_", " ").capitalize()
         return dataset if self.setting == "standard" else f"{dataset}, {self.setting} classes"
-
-    @cached_property
-    def folds(self) -> tuple[int, ...]:
-        """The folds that at least one method was run on."""
-        return tuple(sorted({fold for method in self.methods for fold in method.folds}))
 
     @cached_property
     def complete(self) -> tuple[MethodResults, ...]:
@@ -324,27 +279,17 @@ class TaskResults:
         """Return True if every method has this measure."""
         return all(measure in record.measures for method in self.methods for record in method.records)
 
-    @cached_property
-    def _comparisons(self) -> dict[str, Comparison | None]:
-        return {}
-
 
 def group_records(records: Iterable[Record]) -> tuple[TaskResults, ...]:
-    """Sort records by task and method; tasks by name, methods from the best to the worst.
-
-    >>> from diptych.benchmark.reporting import group_records
-    >>> group_records([])
-    ()
-    """
+    """Sort records by task and method; tasks by name, methods from the best to the worst."""
     tasks: dict[str, dict[str, list[Record]]] = {}
     for record in records:
         tasks.setdefault(record.task, {}).setdefault(record.method, []).append(record)
-    return tuple(TaskResults(_best_first(tasks[name])) for name in sorted(tasks))
-
-
-def _best_first(methods: dict[str, list[Record]]) -> tuple[MethodResults, ...]:
-    results = [MethodResults(tuple(sorted(found, key=lambda record: record.fold))) for found in methods.values()]
-    return tuple(sorted(results, key=lambda method: (-method.mean(), method.name)))
+    sorted_tasks = []
+    for name in sorted(tasks):
+        results = [MethodResults(sorted(found, key=lambda record: record.fold)) for found in tasks[name].values()]
+        sorted_tasks.append(TaskResults(sorted(results, key=lambda method: (-method.mean(), method.name))))
+    return tuple(sorted_tasks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,12 +333,7 @@ class Experiment:
 
 
 def find_experiments(tasks: Sequence[TaskResults]) -> tuple[Experiment, ...]:
-    """Pair the seen and the unseen task of every experiment.
-
-    >>> from diptych.benchmark.reporting import find_experiments
-    >>> find_experiments([])
-    ()
-    """
+    """Pair the seen and the unseen task of every experiment."""
     by_place = {(task.family, task.setting): task for task in tasks}
     return tuple(
         Experiment(task, by_place[family, "unseen"])

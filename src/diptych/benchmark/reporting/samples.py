@@ -62,10 +62,6 @@ def sample_sheets(
     The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
     chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is
     not on this machine, or has no pictures, the sheet says so and is empty.
-
-    >>> from diptych.benchmark.reporting import sample_sheets
-    >>> sample_sheets([])
-    ()
     """
     declared = {task.name: task for task in (retrieval_tasks() if declarations is None else declarations)}
     chosen: dict[str, TaskResults] = {}

@@ -174,12 +174,6 @@ class Catalogue:
     """What decides the tasks of a run, in plain values that travel to every worker: plugins, own data, folds, seed.
 
     ``folds`` replaces the number of class folds or draws, ``seed`` what they are drawn with.
-
-    >>> from diptych.benchmark.running import Catalogue
-    >>> catalogue = Catalogue(folds=2)
-    >>> units = catalogue.units(["extendable-scenes-*"], ["c*ca"])
-    >>> len(units), str(units[0]), units[-1]
-    (8, 'extendable-scenes-seen, cca, fold 0', Unit(task='extendable-scenes-unseen', fold=1, method='cluster-cca'))
     """
 
     plugins: tuple[Plugin, ...] = ()

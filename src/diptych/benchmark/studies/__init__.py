@@ -13,32 +13,17 @@ _STUDIES = {
 
 
 def task_names() -> tuple[str, ...]:
-    """Return the names of all benchmarks.
-
-    >>> from diptych.benchmark import task_names
-    >>> task_names()[:4]
-    ('wikipedia', 'wikipedia-plain', 'pascal', 'scenes')
-    """
+    """Return the names of all benchmarks."""
     return tuple(task.name for task in MENON)
 
 
 def find_task(name: str) -> Task:
-    """Return the benchmark called ``name``; a typo gets a suggestion.
-
-    >>> from diptych.benchmark import find_task
-    >>> find_task("wikipedia").protocol
-    HoldOut(repeats=5, share=0.25, seed=0)
-    """
+    """Return the benchmark called ``name``; a typo gets a suggestion."""
     return find_by_name("benchmark", name, MENON)
 
 
 def study_names() -> tuple[str, ...]:
-    """Return the names of the studies of several tasks.
-
-    >>> from diptych.benchmark import study_names
-    >>> study_names()
-    ('pairwise',)
-    """
+    """Return the names of the studies of several tasks."""
     return tuple(_STUDIES)
 
 

@@ -357,12 +357,7 @@ COSTA_PEREIRA = (
 
 
 def find_costa_pereira(name: str) -> CostaPereiraTask:
-    """Return the task of one data set; a typo gets a suggestion.
-
-    >>> from diptych.benchmark.studies.costa_pereira import find_costa_pereira
-    >>> find_costa_pereira("wikipedia").protocol
-    HoldOut(repeats=1, share=0.2, seed=0)
-    """
+    """Return the task of one data set; a typo gets a suggestion."""
     return find_by_name("data set of this study", name, COSTA_PEREIRA)
 
 

@@ -6,37 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from diptych import models
 from diptych.benchmark.task import Method, Reference, Sensitivity, Task
 from diptych.encoders import EfficientNetLite, SentenceEncoder
-from diptych.models import (
-    BLM,
-    CCA,
-    CCA3V,
-    CFA,
-    CMML,
-    GMLDA,
-    GMMFA,
-    KCCA,
-    LCFS,
-    LGCFL,
-    MLCCA,
-    PLS,
-    SCM,
-    SM,
-    TS,
-    BipartiteCrossProduct,
-    ClusterCCA,
-    CrossModalModel,
-    LinearRegression,
-    LogisticConcatenation,
-    LogisticCrossProduct,
-    MarginalSCM,
-    MarginalSM,
-    OneClassSVM,
-    PairwiseSM,
-    Preprocessed,
-    Random,
-)
+from diptych.models import KCCA, CrossModalModel, Preprocessed
 
 Choices = Mapping[str, Sequence[Any]]
 
@@ -114,7 +87,7 @@ def menon_entries(
     def kernel(name: str, model: CrossModalModel, grid: Choices) -> Method:
         return Method(name, model, [grid], references.get(name))
 
-    cca = CCA(weight_power=0.0)
+    cca = models.CCA(weight_power=0.0)
     components: dict[str, Sequence[Any]] = {"n_components": n_components}
     ridges: Choices = {"regularization": [10.0**power for power in range(-8, 1)]}
     strengths: dict[str, Sequence[Any]] = {"C": [10.0**power for power in range(-2, 5)]}
@@ -133,24 +106,24 @@ def menon_entries(
     additive: Choices = {"C": [1e-7, 1e-5, 1e-3, 0.1, 10.0], "ratio": [1, 10]}
     one_class: Choices = {"nu": [2.0**power for power in range(-4, 0)]}
     return (
-        Method("random", Random(), [{}], references.get("random")),
-        scaled("linear regression", LinearRegression(), ridges),
-        scaled("CFA", CFA(), components),
+        Method("random", models.Random(), [{}], references.get("random")),
+        scaled("linear regression", models.LinearRegression(), ridges),
+        scaled("CFA", models.CFA(), components),
         scaled("CCA", cca, components | {"regularization": [1e-3, 1e-2, 0.1, 1.0]}, distances=True),
         kernel("KCCA", kernels, {"n_components": [5, 10, 20], "kappa": [0.5, 0.9, 0.99]}),
-        scaled("CMML", CMML(metric="cosine"), metric_learning),
-        scaled("OC-SVM concatenation", OneClassSVM(features="concat"), one_class),
-        scaled("OC-SVM cross-product", OneClassSVM(), one_class),
-        scaled("logistic concatenation", LogisticConcatenation(), additive),
-        scaled("logistic cross-product", LogisticCrossProduct(), pairwise),
-        scaled("bipartite cross-product", BipartiteCrossProduct(), pairwise),
-        scaled("SM", SM(), strengths, distances=True),
-        scaled("SCM", SCM(correlation=cca), subspace, distances=True),
-        kernel("SCM on KCCA", SCM(correlation=kernels), kernel_subspace),
-        scaled("pairwise SM", PairwiseSM(), pairwise),
-        scaled("marginal SM", MarginalSM(), strengths),
-        scaled("marginal SCM", MarginalSCM(correlation=cca), subspace),
-        scaled("TS", TS(classifier=MarginalSM()), {"classifier__C": strengths["C"]}),
+        scaled("CMML", models.CMML(metric="cosine"), metric_learning),
+        scaled("OC-SVM concatenation", models.OneClassSVM(features="concat"), one_class),
+        scaled("OC-SVM cross-product", models.OneClassSVM(), one_class),
+        scaled("logistic concatenation", models.LogisticConcatenation(), additive),
+        scaled("logistic cross-product", models.LogisticCrossProduct(), pairwise),
+        scaled("bipartite cross-product", models.BipartiteCrossProduct(), pairwise),
+        scaled("SM", models.SM(), strengths, distances=True),
+        scaled("SCM", models.SCM(correlation=cca), subspace, distances=True),
+        kernel("SCM on KCCA", models.SCM(correlation=kernels), kernel_subspace),
+        scaled("pairwise SM", models.PairwiseSM(), pairwise),
+        scaled("marginal SM", models.MarginalSM(), strengths),
+        scaled("marginal SCM", models.MarginalSCM(correlation=cca), subspace),
+        scaled("TS", models.TS(classifier=models.MarginalSM()), {"classifier__C": strengths["C"]}),
     )
 
 
@@ -166,15 +139,15 @@ def subspace_entries(scalings: Scalings, n_components: Sequence[int]) -> tuple[M
     few: Choices = {"n_components": [n_components[-1]], "regularization": [0.01, 0.1, 1.0], **alignments}
     sparsities: dict[str, Sequence[Any]] = {"sparsity": [1e-2, 0.1, 1.0, 10.0, 100.0]}
     grids: tuple[tuple[str, CrossModalModel, Sequence[Choices]], ...] = (
-        ("PLS", PLS(), [components | {"text_points": ["least_squares", "projection"]}]),
-        ("BLM", BLM(), [components | {"alpha": [1.0, 10.0, 500.0]}, components | {"variant": ["factors"]}]),
-        ("GMLDA", GMLDA(), [components | ridges | alignments]),
-        ("GMMFA", GMMFA(), [few]),
-        ("CCA-3V", CCA3V(), [components | ridges | {"weight_power": [0.0, 4.0]}]),
-        ("LCFS", LCFS(), [sparsities | {"low_rank": [1e-5, 1e-4, 1e-3, 1e-2]}]),
-        ("ml-CCA", MLCCA(), [components | ridges]),
-        ("cluster-CCA", ClusterCCA(), [components | ridges]),
-        ("LGCFL, unofficial", LGCFL(), [sparsities | {"group_size": [1, 4, 8]}]),
+        ("PLS", models.PLS(), [components | {"text_points": ["least_squares", "projection"]}]),
+        ("BLM", models.BLM(), [components | {"alpha": [1.0, 10.0, 500.0]}, components | {"variant": ["factors"]}]),
+        ("GMLDA", models.GMLDA(), [components | ridges | alignments]),
+        ("GMMFA", models.GMMFA(), [few]),
+        ("CCA-3V", models.CCA3V(), [components | ridges | {"weight_power": [0.0, 4.0]}]),
+        ("LCFS", models.LCFS(), [sparsities | {"low_rank": [1e-5, 1e-4, 1e-3, 1e-2]}]),
+        ("ml-CCA", models.MLCCA(), [components | ridges]),
+        ("cluster-CCA", models.ClusterCCA(), [components | ridges]),
+        ("LGCFL, unofficial", models.LGCFL(), [sparsities | {"group_size": [1, 4, 8]}]),
     )
     return tuple(
         Method(name, Preprocessed(model=model), [part for grid in parts for part in _with_scalings(scalings, grid)])

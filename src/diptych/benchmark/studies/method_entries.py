@@ -34,25 +34,7 @@ _FAMILIES = {"neural": "deep", "unlearned": "baseline"}
 
 @dataclass(frozen=True)
 class Plugin:
-    """A Python file with methods; its text travels to the workers, so that they need not have the file.
-
-    >>> from diptych.benchmark.running import Plugin
-    >>> text = '''
-    ... import numpy as np
-    ... from diptych.models import CrossModalModel
-    ... class Sums(CrossModalModel):
-    ...     "Compares the sums of the features."
-    ...     def __init__(self, *, metric="euclidean"):
-    ...         self.metric = metric
-    ...     def _fit(self, images, texts, targets):
-    ...         pass
-    ...     def _encode_images(self, images):
-    ...         return images.sum(axis=1, keepdims=True)
-    ...     _encode_texts = _encode_images
-    ... '''
-    >>> [cls.__name__ for cls in Plugin("sums.py", text).classes()]
-    ['Sums']
-    """
+    """A Python file with methods; its text travels to the workers, so that they need not have the file."""
 
     name: str
     text: str
@@ -87,12 +69,6 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
 
     ``n_components`` are the dimensions of a subspace to try, the first of them the number of training classes as in
     Liu et al.; ``kernel_rank`` the number of landmarks of kernel methods.
-
-    >>> from diptych.benchmark.running import Features
-    >>> from diptych.benchmark.studies.method_entries import all_methods
-    >>> methods = {entry.key: entry for entry in all_methods(Features("any"), (5, 9), 200)}
-    >>> methods["cvh-8"].n_bits, methods["cca"].group, methods["sm"].n_settings
-    (8, 'correlation', 4)
     """
     classes = model_classes()
     listed: list[Method] = []

@@ -32,12 +32,6 @@ class JudgedLists:
 
     Grades are those of Dong et al. (2018): 3 is excellent, 2 good and 0 bad. Columns are the pictures of one part of a
     data set, rows of ``queries``.
-
-    >>> from scipy import sparse
-    >>> from diptych.benchmark.web import JudgedLists
-    >>> lists = JudgedLists("two queries", ("a dog", "a cat"), sparse.csr_array([[3, 0], [0, 2]]))
-    >>> lists.n_judged, lists.with_noise(1).n_judged
-    (2, 4)
     """
 
     title: str

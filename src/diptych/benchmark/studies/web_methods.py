@@ -145,12 +145,7 @@ def clicked_cca_scorer() -> WebScorer:
 
 @dataclass(frozen=True)
 class WebMethod:
-    """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions.
-
-    >>> from diptych.benchmark.web import web_methods
-    >>> [method.name for method in web_methods().values() if method.is_fused]
-    ['image2text', 'text2image', 'psi', 'devise']
-    """
+    """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions."""
 
     name: str
     title: str
