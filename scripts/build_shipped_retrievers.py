@@ -3,8 +3,7 @@
     python scripts/tune_networks.py --output build/tuned     # on a machine with a graphics card
     python scripts/distil_networks.py --tuned build/tuned --output build/distilled
     python scripts/build_shipped_retrievers.py --tuned build/distilled
-    python scripts/build_shipped_retrievers.py --again strong  # the packaged projections behind other views of photos
-    python scripts/build_shipped_retrievers.py --words       # calibrates the packaged ones and asks for words again
+    python scripts/build_shipped_retrievers.py --again strong  # keeps the packaged projections
 
 needs Flickr8k, Pascal Sentence, the COCO pairs, Multi30k and Flickr8k's captions in other languages in DIPTYCH_DATA.
 The first two commands train networks and projections on the training photos; here the correction by a bank is chosen on
@@ -19,6 +18,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ from diptych.estimators import clone
 from diptych.models import ConSE, ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever
 from diptych.retriever.ready_made import SHIPPED_FOLDER
-from model_card import Asked, Candidate, CardRecord, Tuning, model_card
+from model_card import Asked, Candidate, CardRecord, Tuning, model_card, read_record
 from shipped_measures import (
     SPOKEN,
     absent_queries,
@@ -185,9 +185,16 @@ def ask(retriever: Retriever, data: Data) -> Asked:
     """Ask a finished retriever everything that the card tells, once."""
     found = {f"{name} test, 1,000 photos": recalls_of(retriever, pairs) for name, pairs in data.test.items()}
     found["Pascal, unseen classes among all 1,000"] = recalls_of(retriever, data.pascal, data.unseen)
+    pictures, classes, captioned = data.pascal.images, data.pascal.labels.tolist(), pascal_pairs()
+    queries = {
+        "class names": query_points(retriever, [SPOKEN.get(name, name) for name in sorted(set(classes))]),
+        "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
+        "absent": query_points(retriever, absent_queries()),
+    }
     return Asked(
         found,
-        *ask_words(retriever, data.pascal.images, data.pascal.labels.tolist()),
+        {**class_names(retriever, pictures, classes), "shown": names_shown(retriever, pictures, captioned)},
+        {**answered(retriever, pictures, queries), **answered_together(retriever, pictures, captioned)},
         calibration_error(retriever, data.pascal, data.unseen, PRIOR),
         retriever.cutoff,
         sum(file.stat().st_size for file in (SHIPPED_FOLDER / retriever.name).iterdir()) / 1e6,
@@ -195,45 +202,23 @@ def ask(retriever: Retriever, data: Data) -> Asked:
     )
 
 
-def ask_words(
-    retriever: Retriever, pictures: AnyArray, classes: list[str]
-) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
-    """Ask for the names of Pascal's classes among its photos, and what has an answer there."""
-    asked = {
-        "class names": query_points(retriever, [SPOKEN.get(name, name) for name in sorted(set(classes))]),
-        "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
-        "absent": query_points(retriever, absent_queries()),
-    }
-    captioned = pascal_pairs()
-    names = {**class_names(retriever, pictures, classes), "shown": names_shown(retriever, pictures, captioned)}
-    together = answered_together(retriever, pictures, captioned)
-    return names, {**answered(retriever, pictures, asked), **together}
-
-
-def words_again(record: CardRecord) -> CardRecord:
-    """Return the record with the packaged retrievers calibrated, and asked for words, again."""
-    asked = dict(record.asked)
-    pascal = pascal_pairs()
-    for name in NETWORKS:
-        retriever = finish(Retriever.ready_made(name), load_dataset("flickr8k").dev)
-        names, answers = ask_words(retriever, retriever.image_features(pascal.images), pascal.labels.tolist())
-        asked[name] = asked[name]._replace(class_names=names, answered=answers, cutoff=retriever.cutoff)
-        print(name, names, answers, flush=True)
-    return record._replace(asked=asked)
-
-
 def built_again(name: str, record: CardRecord) -> CardRecord:
     """Make a retriever anew with the projections and strengths it has, and return the record with what it reaches."""
     packaged = Retriever.ready_made(name).model_
-    retriever = without_model(name)
-    data = read_data(retriever)
-    retriever.model_ = corrected(packaged.model_, data, (packaged.strength, packaged.text_strength))
-    finish(retriever, load_dataset("flickr8k").dev)
-    asked = {**record.asked, name: ask(retriever, data)}
-    print(name, asked[name], flush=True)
+    strengths = packaged.strength, packaged.text_strength
+    asked = {**record.asked, name: built(name, packaged.model_, read_data(without_model(name)), strengths)}
     # Paces compare only where they were measured on one machine.
     paces = {known: photos_per_second(Retriever.ready_made(known).image_encoder_) for known in asked}
-    return record._replace(asked={known: of._replace(photos_per_second=paces[known]) for known, of in asked.items()})
+    return replace(record, asked={known: replace(of, photos_per_second=paces[known]) for known, of in asked.items()})
+
+
+def built(name: str, model: CrossModalModel, data: Data, strengths: tuple[float, float]) -> Asked:
+    """Correct a model, calibrate it and write the retriever into the package; return what it answers."""
+    retriever = without_model(name)
+    retriever.model_ = corrected(model, data, strengths)
+    asked = ask(finish(retriever, load_dataset("flickr8k").dev), data)
+    print(name, asked, flush=True)
+    return asked
 
 
 def write_card(record: CardRecord) -> None:
@@ -270,18 +255,13 @@ def main() -> None:
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--tuned", type=Path, help="what distil_networks.py wrote")
     chosen.add_argument("--again", choices=NETWORKS, help="a packaged retriever that is made anew, but its projections")
-    chosen.add_argument(
-        "--words", action="store_true", help="calibrate the packaged retrievers and ask for words again"
-    )
     chosen.add_argument("--card", type=Path, help="write the card of the record into this file")
     arguments = parser.parse_args()
     if arguments.card:
-        arguments.card.write_text(model_card(CardRecord.read(), NETWORKS, MIRRORED), encoding="utf-8")
+        arguments.card.write_text(model_card(read_record(), NETWORKS, MIRRORED), encoding="utf-8")
         return
-    if arguments.words:
-        write_card(words_again(CardRecord.read()))
-    elif arguments.again:
-        write_card(built_again(arguments.again, CardRecord.read()))
+    if arguments.again:
+        write_card(built_again(arguments.again, read_record()))
     else:
         build_all(arguments.tuned)
 
@@ -290,21 +270,14 @@ def build_all(folder: Path) -> None:
     """Build every retriever from what ``distil_networks.py`` wrote."""
     shutil.copytree(folder / "changes", CHANGES_FOLDER, dirs_exist_ok=True)
     heads, tuning = load_file(folder / "heads.safetensors"), Tuning(**json.loads((folder / "tuning.json").read_text()))
-    judged: list[Candidate] = []
-    asked = {}
-    strengths = STRENGTHS[0]
-    for name in ("default", "light", "strong"):
-        retriever = without_model(name)
-        data, model = read_data(retriever), tuned_projections(NETWORKS[name], heads, tuning)
-        if name == "default":
-            judged, strengths = choose(retriever, model, data)
-        retriever.model_ = corrected(model, data, strengths)
-        finish(retriever, load_dataset("flickr8k").dev)
-        asked[name] = ask(retriever, data)
-        print(name, asked[name], flush=True)
-        if name == "default":
-            languages = languages_of(retriever, data.test["Flickr8k"])
-            print(languages, flush=True)
+    retriever = without_model("default")
+    model, data = tuned_projections(NETWORKS["default"], heads, tuning), read_data(retriever)
+    judged, strengths = choose(retriever, model, data)
+    asked = {"default": built("default", model, data, strengths)}
+    languages = languages_of(Retriever.ready_made("default"), data.test["Flickr8k"])
+    for name in ("light", "strong"):
+        model = tuned_projections(NETWORKS[name], heads, tuning)
+        asked[name] = built(name, model, read_data(without_model(name)), strengths)
     # Another machine rounds the vectors of its labels otherwise; existing collections know these.
     shipped = (SHIPPED_FOLDER / "conse").exists()
     without_pairs = Retriever.ready_made("conse") if shipped else finish(conse(), load_dataset("flickr8k").dev)
