@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from bench.ldsp_flickr8k import MEASURES, PARTS, line, recalls
+from bench.flickr8k_features import MEASURES, PARTS, line, recalls
 from diptych.arrays import unit_rows
 from diptych.models import LDSP, MNiL
 from diptych.models.neural._torch import choose_device, torch_package
