@@ -48,7 +48,8 @@ def run_trials(trials: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
     """Damage copies of a collection; return what was counted, and what went wrong."""
     dice, counts, wrong = random.Random(seed), Counter[str](), []
     with tempfile.TemporaryDirectory() as base:
-        whole = make_folder(Path(base) / "whole")
+        whole = Path(base) / "whole"
+        whole.mkdir()
         expected = answers(make_collection(whole))
         files = [
             path.relative_to(whole / ".diptych") for path in sorted((whole / ".diptych").rglob("*")) if path.is_file()
@@ -68,12 +69,6 @@ def run_trials(trials: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
                 wrong.append(f"{done}: {problem}")
     counted = {name: counts[name] for name in ("found", "recovered", "named as lost")}
     return {"trials": trials, **counted, "silent": len({problem.partition(",")[0] for problem in wrong})}, wrong
-
-
-def make_folder(folder: Path) -> Path:
-    """Make a folder and return it."""
-    folder.mkdir()
-    return folder
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import resource
 import sys
 import time
@@ -68,6 +70,32 @@ def campaign(
         has_failed |= bool(wrong)
         left -= counts["trials"]
     return 1 if has_failed else 0
+
+
+def failures(trials: int, run_trial: Callable[[int], list[str]]) -> tuple[int, list[str]]:
+    """Run numbered trials one after the other; return how many failed, and what went wrong."""
+    failed, wrong = 0, list[str]()
+    for number in range(trials):
+        problems = run_trial(number)
+        failed += bool(problems)
+        wrong += [f"trial {number}: {problem}" for problem in problems]
+    return failed, wrong
+
+
+def wait_until(is_over: Callable[[], bool], seconds: float) -> None:
+    """Return when it is over, or after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not is_over() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def processor_seconds_of(pid: int) -> float:
+    """Return the processor time of a process as Linux tells it, infinity where it does not."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds() -> float:

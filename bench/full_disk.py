@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.campaign import campaign
+from bench.campaign import Outcome, campaign, failures
 from diptych.collection import AddProgress, Collection, Record
 from diptych.errors import NoRoomError
 from tests.doubles import ToyRetriever, wrong_points
@@ -99,15 +99,12 @@ def _unlike(collection: Collection, expected: dict[str, str], when: str) -> list
     return [] if found == expected else [f"{when}, {sorted(found.keys() ^ expected.keys())[:5]} are there or not"]
 
 
-def run_trials(trials: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
+def run_trials(trials: int, seed: int = 0) -> Outcome:
     """Fill a disk again and again; return what was counted, and what went wrong."""
-    dice, wrong, failed = random.Random(seed), [], 0
+    dice = random.Random(seed)
     with small_disk() as folder:
         Collection.create(folder / "collection", ToyRetriever(), load_retriever=ToyRetriever.load).close()
-        for number in range(trials):
-            problems = trial(folder, dice, f"{seed}-{number}")
-            failed += bool(problems)
-            wrong += [f"trial {number}: {problem}" for problem in problems]
+        failed, wrong = failures(trials, lambda number: trial(folder, dice, f"{seed}-{number}"))
     return {"trials": trials, "lost": failed, "corrupt": 0, "recovered": trials - failed}, wrong
 
 

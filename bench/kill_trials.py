@@ -12,65 +12,27 @@ every point of every finished retriever is the one that it gives. The command ex
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.campaign import campaign
+from bench.campaign import Outcome, campaign, failures, processor_seconds_of, wait_until
 from diptych.collection import Collection
 from tests.doubles import ToyRetriever, item_state, wrong_points
-from tests.doubles.random_writer import say, write_at_random
 
-START_SECONDS = 120.0
+START_S = 120.0
 State = dict[str, Any]
 
 
-def nursery() -> None:
-    """Fork children on request, so that each starts with everything imported; nothing of the engine runs before."""
-    # It warns of forks: of what is under way in other threads, of which there are none.
-    warnings.simplefilter("ignore", RuntimeWarning)
-    import lancedb  # noqa: F401
-
-    import_module("pyarrow.dataset")
-    for line in sys.stdin:
-        order = json.loads(line)
-        if "wait" in order:
-            say({"status": os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1])})
-            continue
-        pid = os.fork()
-        if pid == 0:
-            log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(log, sys.stdout.fileno())
-            os.environ.update(order["environment"])
-            write_at_random(order["location"], Path(order["workplace"]), order["seed"])
-        say({"pid": pid})
-
-
 def wait_for_work(pid: int, seconds: float) -> None:
-    """Wait for some time in which a process has worked: on a busy machine for longer, until it had a third of it."""
-    began, ends = processor_seconds_of(pid), time.monotonic() + 30 * seconds
-    time.sleep(seconds)
-    while processor_seconds_of(pid) - began < seconds / 3 and time.monotonic() < ends:
-        time.sleep(0.005)
-
-
-def processor_seconds_of(pid: int) -> float:
-    """Return the processor time of a process as Linux tells it, infinity where it does not."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return math.inf
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Wait until a process has worked for some time."""
+    ends = processor_seconds_of(pid) + seconds
+    wait_until(lambda: processor_seconds_of(pid) >= ends, 30 * seconds)
 
 
 class Trials:
@@ -83,58 +45,34 @@ class Trials:
         self.dice = random.Random(seed)
         self.acknowledged: State = {}
         self.steps = 0
-        command = [sys.executable, "-m", "bench.kill_trials", "--nursery"]
-        self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         Collection.create(location, ToyRetriever(), root=workplace, load_retriever=ToyRetriever.load).close()
 
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a child work for some time, kill it, and return what is wrong with the collection."""
-        pid = self.start(number)
-        wait_for_work(pid, seconds)
-        if (status := self.kill(pid)) != -signal.SIGKILL:
-            return [f"the child ended by itself with {status}"]
-        return self.problems(self.under_way())
+        status = self.work(number, seconds)
+        return [f"the child ended by itself with {status}"] if status != -signal.SIGKILL else self.problems()
 
-    def start(self, number: int, **environment: str) -> int:
-        """Start a child, and return its process number when it has opened the collection."""
-        self.log.unlink(missing_ok=True)
-        place = {"location": self.location, "workplace": str(self.workplace), "log": str(self.log)}
-        pid = self._ask({**place, "seed": 1000 * self.seed + number, "environment": environment})["pid"]
-        deadline = time.monotonic() + START_SECONDS
-        while not self.log.exists() or "\n" not in self.log.read_text():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the child has not opened {self.location} within {START_SECONDS:.0f} s")
-            time.sleep(0.005)
-        return int(pid)
-
-    def kill(self, pid: int) -> int:
-        """Kill a child and return what it ended with."""
-        os.kill(pid, signal.SIGKILL)
-        return int(self._ask({"wait": pid})["status"])
-
-    def under_way(self) -> State:
-        """Take in what the child said, and return what it had begun and not finished."""
-        return self._replay(self.log.read_text())
+    def work(self, number: int, seconds: float, **environment: str) -> int:
+        """Let a child work from when it has opened the collection, kill it, and return how it ended."""
+        command = [sys.executable, "-m", "tests.doubles.random_writer", self.location, str(self.workplace)]
+        with self.log.open("w") as log:
+            child = subprocess.Popen(
+                [*command, str(1000 * self.seed + number)], stdout=log, env={**os.environ, **environment}
+            )
+        wait_until(lambda: "\n" in self.log.read_text() or child.poll() is not None, START_S)
+        wait_for_work(child.pid, seconds)
+        child.kill()
+        return child.wait()
 
     @property
     def log(self) -> Path:
         """What the child says."""
         return self.workplace / "log"
 
-    def close(self) -> None:
-        """End the nursery."""
-        self.nursery.communicate()
-
-    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
-        assert self.nursery.stdin is not None
-        assert self.nursery.stdout is not None
-        self.nursery.stdin.write(json.dumps(order) + "\n")
-        self.nursery.stdin.flush()
-        return dict(json.loads(self.nursery.stdout.readline()))
-
-    def _replay(self, output: str) -> State:
+    def under_way(self) -> State:
+        """Take in what the child said, and return what it had begun and not finished."""
         under_way: State = {}
-        for line in output.splitlines(keepends=True):
+        for line in self.log.read_text().splitlines(keepends=True):
             if not line.endswith("\n"):
                 break
             said = json.loads(line)
@@ -148,8 +86,9 @@ class Trials:
                     self.acknowledged[item_id] = state
         return under_way
 
-    def problems(self, under_way: State) -> list[str]:
+    def problems(self) -> list[str]:
         """Compare the reopened collection with what was acknowledged."""
+        under_way = self.under_way()
         with Collection.open(self.location, load_retriever=ToyRetriever.load) as collection:
             found = {item.id: item_state(item.captions, item.labels) for item in collection}
             # A retriever that was being added is unfinished, and says so.
@@ -172,30 +111,13 @@ class Trials:
         return wrong
 
 
-def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> tuple[dict[str, int], list[str]]:
+def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> Outcome:
     """Run trials one after the other on one collection; return what was counted, and what went wrong."""
-    workplace = Path(tempfile.mkdtemp(prefix="diptych-kill-"))
-    runner = Trials(str(workplace / "collection"), workplace, seed)
-    wrong: list[str] = []
-    failed = 0
-    try:
-        for number in range(trials):
-            problems = runner.run(number, runner.dice.uniform(0.0, longest))
-            failed += bool(problems)
-            wrong += [f"trial {number}: {problem}" for problem in problems]
-    finally:
-        runner.close()
-        shutil.rmtree(workplace, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="diptych-kill-") as workplace:
+        runner = Trials(f"{workplace}/collection", Path(workplace), seed)
+        failed, wrong = failures(trials, lambda number: runner.run(number, runner.dice.uniform(0.0, longest)))
     return {"trials": trials, "acknowledged": runner.steps, "lost": failed, "recovered": trials - failed}, wrong
 
 
-def main() -> int:
-    """Be the nursery, or run the trials and return the exit code."""
-    if "--nursery" in sys.argv:
-        nursery()
-        return 0
-    return campaign(__doc__, "a killed process", run_trials, trials=200, at_once=25)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(__doc__, "a killed process", run_trials, trials=200, at_once=25))

@@ -12,49 +12,37 @@ changes. The command exits with 1 when a trial fails.
 
 from __future__ import annotations
 
+import pickle
 import random
 import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import Popen
 from typing import Any
 
-import numpy as np
-
-from bench.campaign import Outcome, campaign
-from bench.kill_trials import processor_seconds_of
-from diptych import Retriever
+from bench.campaign import Outcome, campaign, processor_seconds_of, wait_until
 from diptych.collection import Collection, Record
 from diptych.collection.learning import Learning, SearchLog, Training, learning_history, rollback
 from diptych.data import load_dataset
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS
-from diptych.encoders import ColourEdgeHistograms, TfidfTopics
-from diptych.models import CCA
-from tests.doubles.visitors import Truth, Visitors, Wish, scenes_collection, scenes_world
+from tests.doubles.visitors import Truth, Visitors, Wish, scenes_collection, scenes_world, weak_retriever
 
 PROGRAM = (sys.executable, "-m", "bench.killed_learning")
 
 FAULT = "a killed process that learns"
 N_SCENES, N_SEARCHES = 250, 12_000
+MAX_WAIT_S = 300.0
 KINDS = ("train", "rollback", "learn")
-_LOG_ARRAYS = ("query_ids", "visitors", "times", "searches", "item_ids", "positions", "clicked")
 Say = Callable[[str], None]
 
 
 def make_templates(folder: Path, n_scenes: int, *, with_clicks: bool) -> None:
     """Make a collection with a weak retriever and a log of clicks, and a copy that has learned from captions."""
-    pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
-    encoders: dict[str, Any] = {
-        "image_encoder": ColourEdgeHistograms(size=32),
-        "text_encoder": TfidfTopics(min_documents=1),
-    }
-    weak = Retriever(model=CCA(n_components=6), name="weak", cache=False, **encoders).fit(pairs, baseline=None)
-    with scenes_collection(folder / "weak", n_scenes, weak, size=32) as collection:
+    with scenes_collection(folder / "weak", n_scenes, weak_retriever(6, size=32), size=32) as collection:
         if with_clicks:
             write_clicks(collection)
     shutil.copytree(folder / "weak", folder / "trained")
@@ -69,8 +57,7 @@ def write_clicks(collection: Collection) -> None:
     wishes += [Wish(colour=colour, place=place) for colour in COLOURS for place in BACKGROUNDS]
     world = scenes_world(collection, wishes).dealt(0)
     log = Visitors(world, 0, eta=1.0).log(Truth(collection, world).scores(collection.retriever), N_SEARCHES)
-    words = {"queries": np.array(log.queries), "items": np.array(log.items)}
-    np.savez(collection.root / "log.npz", **words, **{name: getattr(log, name) for name in _LOG_ARRAYS})
+    (collection.root / "log").write_bytes(pickle.dumps(log))
 
 
 def learn_from_captions(collection: Collection, say: Say) -> None:
@@ -82,9 +69,7 @@ def learn_from_captions(collection: Collection, say: Say) -> None:
 
 def learn_from_clicks(collection: Collection, say: Say) -> None:
     """Do what `diptych learn` does."""
-    with np.load(collection.root / "log.npz") as stored:
-        words = {name: tuple(stored[name].tolist()) for name in ("queries", "items")}
-        log = SearchLog(**words, **{name: stored[name] for name in _LOG_ARRAYS})
+    log: SearchLog = pickle.loads((collection.root / "log").read_bytes())
     Learning(collection).run(log, progress=lambda doing, _, __: say("storing") if "new search" in doing else None)
 
 
@@ -116,39 +101,33 @@ def run_trial(kind: str, template: Path, dice: random.Random) -> tuple[bool, lis
         with Collection.open(folder / "collection", root=folder) as collection:
             items = {item.id: item for item in collection}
             before = collection.retriever.fingerprint
-        process = Popen([*PROGRAM, "--child", kind, str(folder)], stdout=PIPE, text=True)
-        said = _killed_at_random(process, kind, dice)
+        said, status = _killed_at_random(kind, folder, dice)
         is_done = any(line.startswith("done") for line in said)
-        if not said or process.returncode != -signal.SIGKILL:
-            return False, [f"{kind}: the child ended by itself with {process.returncode}"]
+        if not said or status != -signal.SIGKILL:
+            return False, [f"{kind}: the child ended by itself with {status}"]
         wrong = problems(folder, items, before, said[-1].removeprefix("done ") if is_done else None)
         return is_done, [f"{kind}: {problem}" for problem in wrong]
 
 
-def _killed_at_random(process: Popen[str], kind: str, dice: random.Random) -> list[str]:
-    """Kill a child, and return what it has said by then; times are those of its processor."""
-    said = list[str]()
-    reader = threading.Thread(target=_read_lines, args=(process, said))
-    reader.start()
+def _killed_at_random(kind: str, folder: Path, dice: random.Random) -> tuple[list[str], int]:
+    """Kill a child; return what it has said by then and how it ended. Times are those of its processor."""
     is_late = kind == "rollback" or dice.random() < 0.7
     awaited, longest = ("storing", 0.4) if is_late else ("opened", 4.0)
-    while awaited not in said and reader.is_alive():
-        time.sleep(0.002)
+    written = folder / "said"
+    with written.open("w") as stream:
+        process = Popen([*PROGRAM, "--child", kind, str(folder)], stdout=stream)
+
+    def said() -> list[str]:
+        return written.read_text().splitlines()
+
+    def is_over() -> bool:
+        return process.poll() is not None or any(line.startswith("done") for line in said())
+
+    wait_until(lambda: awaited in said() or is_over(), MAX_WAIT_S)
     ends = processor_seconds_of(process.pid) + dice.uniform(0.0, longest)
-    while reader.is_alive() and not said[-1].startswith("done") and processor_seconds_of(process.pid) < ends:
-        time.sleep(0.002)
+    wait_until(lambda: processor_seconds_of(process.pid) >= ends or is_over(), MAX_WAIT_S)
     process.kill()
-    process.wait()
-    reader.join()
-    return said
-
-
-def _read_lines(process: Popen[str], said: list[str]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        # The kill may cut one.
-        if line.endswith("\n"):
-            said.append(line.strip())
+    return said(), process.wait()
 
 
 def problems(folder: Path, items: dict[str, Any], before: str, acknowledged: str | None) -> list[str]:

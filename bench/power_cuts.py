@@ -21,11 +21,12 @@ import struct
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from bench import kill_trials
-from bench.campaign import campaign
+from bench.campaign import Outcome, campaign
 from diptych.collection import Collection, CollectionError, Record, go_back
 from diptych.collection.storage import ledger
 from tests.doubles import ToyRetriever, wrong_points
@@ -108,47 +109,32 @@ class Disk:
 class PowerCuts(kill_trials.Trials):
     """Trials in which the machine loses its power with the process."""
 
-    environment: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, workplace: Path, seed: int) -> None:
-        self.shadow = workplace / "shadow"
+    def __init__(self, workplace: Path, seed: int, *, is_synced: bool) -> None:
+        self.disk, self.shadow, self.n_cuts, self.is_synced = workplace / "disk", workplace / "shadow", 0, is_synced
         self.preload = {"LD_PRELOAD": str(build_shim(workplace)), "UNSYNCED_SHADOW": str(self.shadow)}
-        self.number_of_cuts = 0
-        os.environ |= self.preload
-        try:
-            super().__init__(str(workplace / "disk" / "collection"), workplace, seed)
-        finally:
-            for name in self.preload:
-                os.environ.pop(name)
+        super().__init__(str(self.disk / "collection"), workplace, seed)
 
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a child work for some time, cut the power, and return what is wrong with the collection."""
-        disk = self.workplace / "disk"
         shutil.rmtree(self.shadow, ignore_errors=True)
         self.shadow.mkdir()
         # Whatever is there when the machine starts is on the disk.
-        subprocess.run([sys.executable, "-S", "-c", _SYNC_ALL, str(disk)], env=os.environ | self.preload, check=True)
-        pid = self.start(number, **self.environment)
-        kill_trials.wait_for_work(pid, seconds)
-        self.kill(pid)
-        under_way = self.under_way()
+        subprocess.run([sys.executable, "-S", "-c", _SYNC_ALL, self.disk], env=os.environ | self.preload, check=True)
+        durability = {} if self.is_synced else {"DIPTYCH_DURABILITY": "process"}
+        self.work(number, seconds, **self.preload, **durability)
         after = self.workplace / "after"
-        Disk(self.shadow, self.dice).write(key_of(disk), disk, after)
-        shutil.rmtree(disk)
-        after.rename(disk)
-        self.number_of_cuts += 1
-        ledger.boot_id = lambda: f"start {self.number_of_cuts}"
-        return self.problems(under_way)
+        Disk(self.shadow, self.dice).write(key_of(self.disk), self.disk, after)
+        shutil.rmtree(self.disk)
+        after.rename(self.disk)
+        self.n_cuts += 1
+        ledger.boot_id = lambda: f"start {self.n_cuts}"
+        return self.problems()
 
-
-class UnsyncedCuts(PowerCuts):
-    """Trials in which nothing is synced, and what is torn goes back to what is whole."""
-
-    environment: ClassVar[dict[str, str]] = {"DIPTYCH_DURABILITY": "process"}
-
-    def problems(self, under_way: kill_trials.State) -> list[str]:
-        """Go back, repair, and return what is wrong then."""
-        del under_way
+    def problems(self) -> list[str]:
+        """Return what is wrong; where nothing was synced, what is torn goes back to what is whole before."""
+        if self.is_synced:
+            return super().problems()
+        self.under_way()
         go_back(Path(self.location))
         with Collection.open(self.location, load_retriever=_load_toy) as collection:
             wrong = [problem for problem in collection.repair().problems if "unfinished" not in problem]
@@ -164,60 +150,42 @@ def _load_toy(folder: str | os.PathLike[str]) -> ToyRetriever:
         raise CollectionError(f"the retriever in {folder} cannot be read") from None
 
 
-def run_unsynced(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[str, int], list[str]]:
-    """Cut the power of collections that sync nothing, each once; return what was counted, and what went wrong."""
-    counts = dict.fromkeys(("trials", "acknowledged", "corrupt", "recovered", "named as lost"), 0)
-    wrong: list[str] = []
-    own_boot_id = ledger.boot_id
-    for number in range(trials):
-        workplace = Path(tempfile.mkdtemp(prefix="diptych-power-"))
-        runner = UnsyncedCuts(workplace, 1000 * seed + number)
-        try:
-            problems = runner.run(0, runner.dice.uniform(0.3, longest))
-            outcome = "corrupt" if problems else "recovered"
-        except CollectionError as problem:
-            # Retrievers are not made again, and a collection of which nothing was synced may be nothing.
-            problems, outcome = [], "named as lost"
-            print(f"trial {number}: {problem}", file=sys.stderr)
-        except Exception as problem:
-            problems, outcome = [f"{type(problem).__name__}: {problem}"], "corrupt"
-        finally:
-            ledger.boot_id = own_boot_id
-            runner.close()
-            shutil.rmtree(workplace, ignore_errors=True)
-        counts["trials"] += 1
-        counts["acknowledged"] += runner.steps
-        counts[outcome] += 1
-        wrong += [f"trial {number}: {problem}" for problem in problems]
-    return counts, wrong
+def run_trials(trials: int, seed: int = 0, longest: float = 2.0, *, is_synced: bool = True) -> Outcome:
+    """Cut the power again and again; return what was counted, and what went wrong.
 
-
-def run_trials(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[str, int], list[str]]:
-    """Cut the power again and again; return what was counted, and what went wrong."""
-    workplace = Path(tempfile.mkdtemp(prefix="diptych-power-"))
-    wrong, lost, unreadable = [], 0, 0
+    All trials have one collection, or one each where nothing is synced. One that cannot be read ends the round.
+    """
+    counts, wrong = dict.fromkeys(("trials", "acknowledged", "lost", "corrupt", "recovered", "named as lost"), 0), []
     own_boot_id = ledger.boot_id
-    runner = PowerCuts(workplace, seed)
-    try:
+    with tempfile.TemporaryDirectory(prefix="diptych-power-") as base:
         for number in range(trials):
+            if number == 0 or not is_synced:
+                workplace = Path(base, str(number))
+                workplace.mkdir()
+                runner = PowerCuts(workplace, 1000 * seed + number, is_synced=is_synced)
+            acknowledged = runner.steps
             try:
-                problems = runner.run(number, runner.dice.uniform(0.0, longest))
-                lost += bool(problems)
+                problems = runner.run(number, runner.dice.uniform(0.3, longest))
+                outcome = "recovered" if not problems else "lost" if is_synced else "corrupt"
             except Exception as problem:
-                problems, unreadable = [f"{type(problem).__name__}: {problem}"], unreadable + 1
-                wrong += [f"trial {number}: {problem}" for problem in problems]
-                break
+                # Retrievers are not made again, and a collection of which nothing was synced may be nothing.
+                is_named = isinstance(problem, CollectionError) and not is_synced
+                outcome = "named as lost" if is_named else "corrupt"
+                problems = [] if is_named else [f"{type(problem).__name__}: {problem}"]
+            finally:
+                ledger.boot_id = own_boot_id
+            counts["trials"] += 1
+            counts["acknowledged"] += runner.steps - acknowledged
+            counts[outcome] += 1
             wrong += [f"trial {number}: {problem}" for problem in problems]
-    finally:
-        ledger.boot_id = own_boot_id
-        runner.close()
-        shutil.rmtree(workplace, ignore_errors=True)
-    counts = {"trials": number + 1, "acknowledged": runner.steps, "lost": lost, "corrupt": unreadable}
-    return {**counts, "recovered": number + 1 - lost - unreadable}, wrong
+            if is_synced and outcome == "corrupt":
+                break
+    return counts, wrong
 
 
 if __name__ == "__main__":
     if "--unsynced" in sys.argv:
         sys.argv.remove("--unsynced")
+        run_unsynced = partial(run_trials, is_synced=False)
         sys.exit(campaign(__doc__, "a power cut with nothing synced", run_unsynced, trials=20, at_once=5))
     sys.exit(campaign(__doc__, "a power cut", run_trials, trials=200, at_once=25))

@@ -42,7 +42,7 @@ def states_of(collection: Collection) -> dict[str, list[list[str]]]:
 @contextmanager
 def writing(folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Let another process add, change and remove items and retrievers and repair, as fast as it can."""
-    command = [sys.executable, "-m", "tests.doubles.random_writer", str(folder), "5"]
+    command = [sys.executable, "-m", "tests.doubles.random_writer", str(folder), str(folder.parent), "5"]
     with log.open("w") as stream:
         writer = subprocess.Popen(command, stdout=stream, cwd=ROOT)
     try:

@@ -141,4 +141,4 @@ def say(line: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    write_at_random(sys.argv[1], Path(sys.argv[1]).parent, int(sys.argv[2]))
+    write_at_random(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from diptych import Retriever
 from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.collection import Collection
 from diptych.collection.learning import SearchLog
+from diptych.data import load_dataset
 from diptych.data.datasets.scenes import Scene, make_scene, write_folder
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.metrics import AP, GradedRelevance, evaluate_scores
+from diptych.models import CCA
 
 SHOWN = 20
 STAGES = (0.4, 0.6, 0.8, 1.0)
@@ -93,6 +97,16 @@ def scenes_collection(
     collection = Collection.create(folder / "collection", retriever, root=folder)
     collection.add(folder / "scenes")
     return collection
+
+
+def weak_retriever(n_components: int = 8, *, size: int) -> Retriever:
+    """Return a retriever that has learned little from a few scenes, by encoders that need no weights."""
+    pairs = load_dataset("scenes", n_train=60, n_test=1, size=size).train
+    encoders: dict[str, Any] = {
+        "image_encoder": ColourEdgeHistograms(size=size),
+        "text_encoder": TfidfTopics(min_documents=1),
+    }
+    return Retriever(model=CCA(n_components=n_components), cache=False, **encoders).fit(pairs, baseline=None)
 
 
 class Visitors:

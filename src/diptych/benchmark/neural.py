@@ -72,7 +72,7 @@ _PIXELS: dict[str, Any] = {
     "image_factor": 0.05,
     "weight_decay": 1e-2,
 }
-# Chosen on the development photos of Flickr8k, as bench/mnil_features.py does.
+# Chosen on the development photos of Flickr8k, as bench/flickr8k_features.py does.
 _FEATURES: dict[str, Any] = {
     "image_tower": "features",
     "image_hidden": 2048,
