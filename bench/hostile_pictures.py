@@ -14,12 +14,10 @@ two seconds are findings, and memory counts there as well. Files of findings are
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import os
 import random
-import resource
 import struct
 import sys
 import tempfile
@@ -28,15 +26,15 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 from PIL import Image
 
 from bench.campaign import add_round, arguments, next_seed
-from bench.hostile_requests import HEADERS, LONGEST_WAIT, MOST_BYTES, OtherClient, make_collection, start_service
+from bench.fuzz import Input, garbled, keep
+from bench.hostile_requests import HEADERS, MAX_BYTES, MAX_WAIT_S, searched_service
+from bench.servers import descendants, peak_memory
 from diptych.collection.changes.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.errors import DiptychError
@@ -45,15 +43,11 @@ from tests.doubles.picture_samples import picture, write_picture
 FAULT = "hostile pictures"
 CORPUS = Path(__file__).parent / "corpus" / "pictures"
 # Of the processor, in this process, where others wait; those that decode for it have bounds of their own.
-LONGEST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 SUFFIXES = (
     *("jpg", "png", "gif", "webp", "tif", "bmp", "ppm", "avif", "jp2", "tga", "ico", "pcx", "dds", "sgi", "psd"),
     *("qoi", "heic", "dng", "svg", "mp4", "webm", "avi", "mkv"),
 )
-NUMBERS = (0, 1, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 65_500, 50_000)
-
-Input = tuple[str, bytes]
-"""The ending of a file, and what is in it."""
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
@@ -152,64 +146,18 @@ def samples(folder: Path) -> list[Input]:
     return made
 
 
-def garbled(rng: random.Random, inputs: list[Input]) -> Input:
-    """Return one of the inputs, cut, flipped, with other lengths, or with a part of another."""
-    suffix, content = rng.choice(inputs)
-    changed = bytearray(content)
-    for _ in range(rng.choice((1, 1, 2, 4, 12))):
-        # Half of the places fall into the headers, where the code paths are.
-        place = rng.randrange(max(1, len(changed) if rng.random() < 0.5 else min(len(changed), 300)))
-        way = rng.randrange(5)
-        if way == 0:
-            changed[place : place + 1] = bytes([rng.randrange(256)])
-        elif way == 1:
-            width = rng.choice((1, 2, 4, 8))
-            number = rng.choice(NUMBERS) % 256**width
-            changed[place : place + width] = number.to_bytes(width, rng.choice(("little", "big")))
-        elif way == 2 and rng.random() < 0.3:
-            del changed[place:]
-        elif way == 3:
-            other = rng.choice(inputs)[1]
-            start = rng.randrange(len(other))
-            changed[place : place + 50] = other[start : start + rng.choice((8, 50, 500))]
-        else:
-            changed[place:place] = changed[place : place + 40] * rng.choice((1, 3, 200))
-    return suffix, bytes(changed[: 1 << 22])
-
-
 class Watch(threading.Thread):
-    """Remembers the most memory that this process and all that it led to have taken, and which those were."""
+    """Remembers the most memory that this process or one that it led to has taken."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.most = self.most_elsewhere = 0
-        self.seen: set[str] = set()
+        self.most = 0
 
     def run(self) -> None:
         """Look many times a second."""
         while True:
-            here = list(_started_by("self"))
-            self.seen.update(here)
-            self.most_elsewhere = max(self.most_elsewhere, *map(_memory, here), 0)
-            self.most = max(self.most, self.most_elsewhere, _memory("self"))
+            self.most = max(self.most, *map(peak_memory, ("self", *descendants("self"))))
             time.sleep(0.02)
-
-
-def _started_by(pid: str) -> Iterator[str]:
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        # Threads and processes end meanwhile.
-        with suppress(OSError):
-            for child in file.read_text().split():
-                yield child
-                yield from _started_by(child)
-
-
-def _memory(pid: str) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-        return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        return 0
 
 
 def read(path: Path) -> str:
@@ -222,42 +170,14 @@ def read(path: Path) -> str:
     return "read"
 
 
-class Service:
-    """A service that gets the files as pictures to search with, while somebody else searches."""
-
-    def __init__(self, folder: Path) -> None:
-        make_collection(folder)
-        self._process, self._url = start_service(folder, "--rate-limit", "0")
-        self._other = OtherClient(self._url)
-        self._other.start()
-        self._answers: Counter[str] = Counter()
-        self._n_heard = 0
-
-    def send(self, suffix: str, content: bytes) -> str:
-        """Send a file; return what is wrong with the answer, or nothing."""
-        try:
-            files = {"picture": (f"given{suffix}", content)}
-            status = str(httpx.post(f"{self._url}/v1/uploads", headers=HEADERS, files=files, timeout=60).status_code)
-        except httpx.HTTPError as error:
-            status = type(error).__name__
-        self._answers[status] += 1
-        # While the file was read, too.
-        waits = self._other.seconds[self._n_heard :]
-        self._n_heard += len(waits)
-        if max(waits, default=0.0) > LONGEST_WAIT:
-            return f"somebody else waited for {max(waits):.1f} seconds"
-        is_right = status.isdigit() and (status[0] != "5" or status in ("503", "507"))
-        return "" if is_right else f"it is answered with {status}"
-
-    def end(self) -> dict[str, Any]:
-        """Return what came of it, and end."""
-        self._other.is_ending.set()
-        self._other.join(timeout=70)
-        told = {"answers": dict(sorted(self._answers.items())), **self._other.told()}
-        told |= {"is_alive": self._process.poll() is None}
-        self._process.terminate()
-        self._process.wait(timeout=30)
-        return told
+def send(port: int, suffix: str, content: bytes) -> str:
+    """Send a picture to search with; return the status, or the error that came instead of an answer."""
+    try:
+        files = {"picture": (f"given{suffix}", content)}
+        address = f"http://127.0.0.1:{port}/v1/uploads"
+        return str(httpx.post(address, headers=HEADERS, files=files, timeout=60).status_code)
+    except httpx.HTTPError as error:
+        return type(error).__name__
 
 
 def main() -> None:
@@ -265,44 +185,44 @@ def main() -> None:
     parser = arguments(__doc__, minutes=10.0)
     parser.add_argument("--files", type=int, default=0, help="stop after so many")
     options = parser.parse_args()
-    seed, begun = next_seed(options.record, FAULT), time.monotonic()
-    rng, watch, ends = random.Random(seed), Watch(), begun + 60 * options.minutes
-    counts, findings, slowest, longest = {"read": 0, "refused": 0}, 0, (0.0, ""), 0.0
-    with tempfile.TemporaryDirectory() as name:
-        service = Service(Path(name))
+    seed = next_seed(options.record, FAULT)
+    rng, watch = random.Random(seed), Watch()
+    counts, answers, findings, longest = Counter[str](), Counter[str](), 0, 0.0
+    with tempfile.TemporaryDirectory() as name, searched_service(Path(name), "--rate-limit=0") as (_, port, other):
         watch.start()
-        good = samples(Path(name))
-        made = itertools.chain(boastful(), (garbled(rng, good) for _ in itertools.count()))
+        begun = time.monotonic()
+        good, n_heard = samples(Path(name)), 0
+        made = itertools.chain(boastful(), (garbled(rng, good, 1 << 22) for _ in itertools.count()))
         for number, (suffix, content) in enumerate(made):
-            if time.monotonic() > ends or (options.files and number >= options.files):
+            if time.monotonic() - begun > 60 * options.minutes or (options.files and number >= options.files):
                 break
             path = Path(name, f"given{suffix}")
             path.write_bytes(content)
-            before, started, computed, wrong = watch.most, time.monotonic(), time.process_time(), ""
+            most, computed, wrong = watch.most, time.process_time(), ""
             try:
                 counts[read(path)] += 1
             except Exception as error:
                 wrong = f"{type(error).__name__}: {error}"
-            slowest = max(slowest, (round(time.monotonic() - started, 1), f"{suffix} {number}"))
             longest = max(longest, seconds := time.process_time() - computed)
-            if seconds > LONGEST_SECONDS:
+            answers[status := send(port, suffix, content)] += 1
+            # While the file was read, too.
+            waited = max(other.seconds[n_heard:], default=0.0)
+            n_heard = len(other.seconds)
+            if seconds > MAX_SECONDS:
                 wrong = f"it takes {seconds:.0f} seconds of this process"
-            wrong = wrong or service.send(suffix, content)
-            if watch.most > max(before, MOST_BYTES):
+            elif not status.isdigit() or (status[0] == "5" and status not in ("503", "507")):
+                wrong = f"it is answered with {status}"
+            elif waited > MAX_WAIT_S:
+                wrong = f"somebody else waited for {waited:.1f} seconds"
+            elif watch.most > max(most, MAX_BYTES):
                 wrong = f"it takes {watch.most:,} bytes of memory"
             if wrong:
                 findings += 1
-                kept = CORPUS / f"{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_bytes(content)
-                print(f"{wrong}\n{kept}\n", file=sys.stderr)
-        sent = service.end()
-    findings += not sent["is_alive"]
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    told = {"trials": sum(counts.values()), "minutes": round((time.monotonic() - begun) / 60, 1), "findings": findings}
-    told |= {"files": counts, "slowest": slowest, "own_seconds": round(longest, 2), "own_memory": own}
-    told |= {"memory_elsewhere": watch.most_elsewhere, "processes": len(watch.seen), **sent}
-    add_round(options.record, FAULT, seed, **told, load=round(os.getloadavg()[0], 1))
+                print(f"{wrong}\n{keep(CORPUS, (suffix, content))}\n", file=sys.stderr)
+    told = {"trials": answers.total(), "minutes": round((time.monotonic() - begun) / 60, 1), "findings": findings}
+    told |= {"files": dict(counts), "own_seconds": round(longest, 2), "memory": watch.most}
+    told |= {"answers": dict(sorted(answers.items())), **other.told(), "load": round(os.getloadavg()[0], 1)}
+    add_round(options.record, FAULT, seed, **told)
     sys.exit(1 if findings else 0)
 
 

@@ -22,26 +22,22 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from bench.campaign import add_round, arguments, next_seed
-from diptych import Retriever
-from diptych.collection import Collection
+from bench.servers import TOKEN, descendants, free_port, peak_memory, process
 from diptych.collection.storage.place import write_lock
-from diptych.data import load_dataset
-from diptych.data.datasets.scenes import write_folder
-from diptych.encoders import ColourEdgeHistograms, TfidfTopics
-from diptych.models import CCA
+from tests.doubles.visitors import scenes_collection, weak_retriever
 
 FAULT = "hostile requests"
-TOKEN = "a-token-that-only-this-script-knows"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 WITH_A_REASON = {"501", "503", "507"}
-MOST_BYTES, LONGEST_WAIT = 10**9, 2.0
+MAX_BYTES, MAX_WAIT_S = 10**9, 2.0
 _COUNTED = re.compile(r'^diptych_requests_total\{.*route="(?P<route>[^"]*)",status="(?P<status>\d+)"\} (?P<count>\S+)')
 _NO_HTTP = (
     b"\x00" * 2000,
@@ -85,65 +81,36 @@ class OtherClient(threading.Thread):
         return {"searches": len(waits), **seconds, "refused": dict(self.refused)}
 
 
-class NoHttp(threading.Thread):
-    """Sends what no client of the web would."""
-
-    def __init__(self, port: int, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._port, self._random = port, random.Random(seed)
-        self.is_ending = threading.Event()
-        self.sent = 0
-
-    def run(self) -> None:
-        """Send until the end."""
-        while not self.is_ending.wait(0.2):
-            content = bytearray(self._random.choice(_NO_HTTP))
-            content[self._random.randrange(len(content))] = self._random.randrange(256)
-            try:
-                with socket.create_connection(("127.0.0.1", self._port), timeout=5) as connection:
-                    connection.sendall(content)
-                    connection.recv(1000)
-            except OSError:
-                # Most are cut off, as they should be.
-                pass
-            self.sent += 1
+def send_no_http(port: int, seed: int, is_ending: threading.Event) -> None:
+    """Send what no client of the web would, until the end."""
+    rng = random.Random(seed)
+    while not is_ending.wait(0.2):
+        content = bytearray(rng.choice(_NO_HTTP))
+        content[rng.randrange(len(content))] = rng.randrange(256)
+        # Most are cut off, as they should be.
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(content)
+            connection.recv(1000)
 
 
-def make_collection(folder: Path) -> None:
-    """Make a collection of painted scenes."""
-    scenes = write_folder(folder / "scenes", 30, size=64)
-    pairs = load_dataset("scenes", n_train=60, n_test=1, size=64).train
-    encoders: dict[str, Any] = {"image_encoder": ColourEdgeHistograms(size=64), "text_encoder": TfidfTopics()}
-    retriever = Retriever(model=CCA(n_components=8), cache=False, **encoders).fit(pairs, baseline=None)
-    with Collection.create(scenes / ".diptych", retriever, root=scenes) as collection:
-        collection.add(scenes)
+@contextmanager
+def searched_service(folder: Path, *options: str, has_jobs: bool = True) -> Iterator[tuple[int, int, OtherClient]]:
+    """Serve a collection of painted scenes that somebody searches; give process, port and that client.
 
-
-def start_service(folder: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
-    """Start a service with further options, and return it with its address once it answers."""
-    (folder / "token").write_text(TOKEN)
-    (folder / "token").chmod(0o600)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "diptych", "serve", str(folder / "scenes"), "--port", str(port), "--quiet"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-    with (folder / "log").open("w") as log:
-        service = subprocess.Popen(
-            [*command, "--token-file", str(folder / "token"), *words],
-            env=environment,
-            stdout=log,
-            stderr=log,
-            text=True,
-        )
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/ready", headers=HEADERS).status_code == 200:
-                return service, url
-        except httpx.TransportError:
-            time.sleep(0.2)
-    raise SystemExit(f"the service did not start: {(folder / 'log').read_text()}")
+    Without jobs they are taken and wait: dozens of trainings would say nothing about requests.
+    """
+    scenes_collection(folder, 30, weak_retriever(size=64), size=64).close()
+    state, port = folder / "collection" / "service", free_port()
+    state.mkdir(exist_ok=True)
+    serving = [sys.executable, "-m", "diptych", "serve", str(folder / "collection"), "--name=scenes", "--quiet"]
+    command = [*serving, f"--port={port}", *options]
+    waiting = nullcontext() if has_jobs else write_lock(state / "jobs.lock")
+    with waiting, process(command, f"{port}/ready", folder) as pid:
+        other = OtherClient(f"http://127.0.0.1:{port}")
+        other.start()
+        yield pid, port, other
+        other.is_ending.set()
+        other.join(timeout=70)
 
 
 def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
@@ -172,19 +139,6 @@ def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
         )
 
 
-def most_memory(service: subprocess.Popen[str]) -> int:
-    """Return the most memory, in bytes, that a process of the service ever took."""
-    children = [
-        pid for file in Path(f"/proc/{service.pid}/task").glob("*/children") for pid in file.read_text().split()
-    ]
-    peaks = [0]
-    for process in (str(service.pid), *children):
-        status = Path(f"/proc/{process}/status")
-        if status.exists() and (peak := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
-            peaks.append(1024 * int(peak[1]))
-    return max(peaks)
-
-
 def answers_by_status(url: str) -> Counter[str]:
     """Return how many requests the service has answered with each status."""
     counts: Counter[str] = Counter()
@@ -196,40 +150,27 @@ def answers_by_status(url: str) -> Counter[str]:
 
 def measure(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     """Attack a service for some time, and return what came of it."""
-    make_collection(folder)
-    state = folder / "scenes" / ".diptych" / "service"
-    state.mkdir(exist_ok=True)
-    # Jobs are taken and wait: dozens of trainings would say nothing about requests.
-    with write_lock(state / "jobs.lock"):
-        service, url = start_service(folder)
-        other, noise = OtherClient(url), NoHttp(int(url.rsplit(":", 1)[1]), seed)
-        for thread in (other, noise):
-            thread.start()
+    is_ending = threading.Event()
+    with searched_service(folder, has_jobs=False) as (pid, port, other):
+        url, noise = f"http://127.0.0.1:{port}", threading.Thread(target=send_no_http, args=(port, seed, is_ending))
+        noise.start()
         attack(url, folder, seconds, seed)
-        for thread in (other, noise):
-            thread.is_ending.set()
-            thread.join(timeout=70)
-        told = {"is_alive": service.poll() is None, "most_bytes": most_memory(service)}
-        told |= {"answers": dict(sorted(answers_by_status(url).items())), "no_http": noise.sent}
-        service.terminate()
-        service.wait(timeout=30)
-    return told | other.told()
+        is_ending.set()
+        noise.join(timeout=70)
+        most = max(map(peak_memory, (pid, *descendants(pid))))
+        answers = dict(sorted(answers_by_status(url).items()))
+    return {"most_bytes": most, "answers": answers, **other.told()}
 
 
 def main() -> None:
-    """Attack, tell and judge."""
-    parser = arguments(__doc__, minutes=10.0)
-    parser.add_argument("--folder", type=Path, help="keep the logs here")
-    options = parser.parse_args()
+    """Attack, tell and judge; a service that has ended gives no metrics, which is an error."""
+    options = arguments(__doc__, minutes=10.0).parse_args()
     seed = next_seed(options.record, FAULT)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = options.folder or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        told = measure(folder, 60 * options.minutes, seed)
-    wrong = {status: count for status, count in told["answers"].items() if status[0] == "5"}
-    findings = sum(count for status, count in wrong.items() if status not in WITH_A_REASON) + (not told["is_alive"])
-    findings += (told["most_bytes"] > MOST_BYTES) + (told["longest"] > LONGEST_WAIT)
-    trials = sum(told["answers"].values()) - told["searches"] + told["no_http"]
+    with tempfile.TemporaryDirectory() as folder:
+        told = measure(Path(folder), 60 * options.minutes, seed)
+    wrong = (count for status, count in told["answers"].items() if status[0] == "5" and status not in WITH_A_REASON)
+    findings = sum(wrong) + (told["most_bytes"] > MAX_BYTES) + (told["longest"] > MAX_WAIT_S)
+    trials = sum(told["answers"].values()) - told["searches"]
     told |= {"load": round(os.getloadavg()[0], 1)}
     add_round(options.record, FAULT, seed, trials=trials, minutes=options.minutes, findings=findings, **told)
     sys.exit(1 if findings else 0)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,24 @@ def load(
     )
     report: dict[str, Any] = json.loads(answer.stdout)
     return report
+
+
+def descendants(pid: int | str) -> Iterator[str]:
+    """Yield the numbers of the processes that a process has started, and that these have."""
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        # Threads and processes end meanwhile.
+        with suppress(OSError):
+            for child in file.read_text().split():
+                yield child
+                yield from descendants(child)
+
+
+def peak_memory(pid: int | str) -> int:
+    """Return the most memory, in bytes, that a process ever took; 0 where it has ended."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return 0
 
 
 class Memory(threading.Thread):
