@@ -1,12 +1,14 @@
-"""A collection whose points cost nothing, filled through its store, and what a process of it holds in memory.
+"""Collections that cost no encoding, filled through their store, and what a process of one holds in memory.
 
-Encoding a million pictures is another matter: here points are random directions, captions are words of a vocabulary
-drawn as often as words of a language are, and each item has a label and three fields.
+Captions are words of a vocabulary drawn as often as words of a language are, and each item has a label and three
+fields. Points are random directions, or scattered around phrases in the space of the default retriever.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import json
 import re
 import time
@@ -15,11 +17,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from PIL import Image
 
 from diptych.collection import Collection
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.store import Store, points_table
+from diptych.retriever import Retriever
 from diptych.space import Space
 
 WIDTH = 256
@@ -27,6 +31,10 @@ _BATCH = 20_000
 _VOCABULARY = 20_000
 # Points of networks fill far fewer dimensions than they have; without clusters a search has to look into many lists.
 _FILLED = 32
+ADJECTIVES = ("a small", "a large", "a white", "a black", "a running", "a sleeping", "an old", "a young")
+NOUNS = ("dog", "cat", "horse", "child", "cyclist", "boat", "train", "bird", "tree", "house", "car", "football player")
+PLACES = ("on a beach", "in the snow", "in a street", "by a river", "at night", "in a park", "on a mountain", "indoors")
+Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
@@ -91,34 +99,28 @@ class PointRetriever:
 def fill(
     folder: Path,
     n_items: int,
-    retriever: PointRetriever,
-) -> dict[str, float]:
-    """Write the collection and put it into files; return the seconds of each step."""
-    Collection.create(folder, retriever, root=folder.parent, load_retriever=PointRetriever.load).close()
+    retriever: PointRetriever | None,
+    draw: Draw,
+    thumbnails: Sequence[bytes] = (),
+) -> None:
+    """Write items of the default or another retriever's space, with points that ``draw`` makes, through the store."""
+    load = None if retriever is None else PointRetriever.load
+    Collection.create(folder, retriever, root=folder.parent, load_retriever=load).close()
     store, rng = Store(folder / "store"), np.random.default_rng(1)
-    names = Layout.read(folder).retriever
+    table = points_table(Layout.read(folder).retriever, "image")
     words = np.array([f"word{number}" for number in range(_VOCABULARY)])
     weights = 1 / np.arange(1, _VOCABULARY + 1)
-    seconds = dict.fromkeys(("points", "items"), 0.0)
     for start in range(0, n_items, _BATCH):
         rows = range(start, min(start + _BATCH, n_items))
         keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
-        points = retriever.points(rng, len(rows))
         texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
         items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
-        started = time.perf_counter()
-        store.add_vectors(points_table(names, "image"), keys, points)
-        seconds["points"] += time.perf_counter() - started
-        started = time.perf_counter()
+        store.add_vectors(table, keys, draw(rng, len(rows)))
+        if thumbnails:
+            store.add_thumbnails({key: thumbnails[row % len(thumbnails)] for key, row in zip(keys, rows, strict=True)})
         store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
         store.put_items(items)
-        seconds["items"] += time.perf_counter() - started
-    with opened(folder) as collection:
-        seconds["engine's indexes"] = timed(lambda: store.compact(everything=True))
-        seconds["files"] = timed(lambda: len(collection))
-        seconds["points' files"] = timed(lambda: collection.search("1", exact=True))
-        seconds["index"] = timed(collection.build_index)
-    return seconds
+    store.compact(everything=True)
 
 
 def _item(row: int, key: str, text: str) -> Item:
@@ -130,12 +132,42 @@ def _item(row: int, key: str, text: str) -> Item:
         size=1,
         width=64,
         height=48,
-        labels=(f"label {row % 12}",),
+        labels=(NOUNS[row % len(NOUNS)],),
         metadata={"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400},
         caption_ids=(f"{key[:16]}-0",),
         captions=(text,),
         **times,
     )
+
+
+def painted_collection(pictures: Path, items: int) -> Path:
+    """Make a collection of the default retriever's space in ``pictures/.diptych`` and return its folder.
+
+    Queries cost what they cost, and have near neighbours: points are scattered around those of phrases.
+    """
+    pictures.mkdir(parents=True, exist_ok=True)
+    centres = np.asarray(Retriever.default().encode_texts(phrases()), dtype=np.float32)
+    scale = float(np.linalg.norm(centres, axis=1).mean()) / np.sqrt(centres.shape[1])
+
+    def scattered(rng: np.random.Generator, count: int) -> np.ndarray:
+        noise = rng.standard_normal((count, centres.shape[1]), dtype=np.float32)
+        return centres[rng.integers(0, len(centres), count)] + 0.7 * scale * noise
+
+    rng = np.random.default_rng(0)
+    fill(pictures / ".diptych", items, None, scattered, [_thumbnail(rng) for _ in range(200)])
+    return pictures / ".diptych"
+
+
+def phrases() -> list[str]:
+    """Return the phrases that points lie around, which are good queries too."""
+    return [" ".join(words) for words in itertools.product(ADJECTIVES, NOUNS, PLACES)]
+
+
+def _thumbnail(rng: np.random.Generator) -> bytes:
+    colours = rng.integers(0, 256, (3, 4, 3), dtype=np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(colours).resize((64, 48), Image.Resampling.BILINEAR).save(stream, "JPEG")
+    return stream.getvalue()
 
 
 def opened(folder: Path) -> Collection:

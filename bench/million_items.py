@@ -137,8 +137,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         collection = (options.folder or Path(scratch)) / f"collection-{items}"
         if not (collection / "collection.json").exists():
-            for name, seconds in fill(collection, items, PointRetriever()).items():
-                print(f"{name:50s} {seconds:10.1f} s", flush=True)
+            retriever = PointRetriever()
+            fill(collection, items, retriever, retriever.points)
+            with opened(collection) as filled:
+                filled.search("1", exact=True)
+                filled.build_index()
         measure(report, collection, items)
     return report.finish()
 

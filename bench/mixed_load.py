@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from bench.campaign import RECORD, add_round, next_seed
-from bench.painted_collection import painted_collection
+from bench.filled_collection import painted_collection
 from bench.servers import Memory, free_port, load, process
 from diptych.collection import Collection
 from diptych.service.clicks import ClickLog

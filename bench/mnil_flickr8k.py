@@ -21,11 +21,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
+from PIL import Image
 
 from bench.flickr8k_features import MEASURES, PARTS, line, recalls
 from diptych.arrays import unit_rows
+from diptych.data import load_dataset
+from diptych.encoders import TfidfTopics
+from diptych.encoders.image.picture_decoding import read_picture
 from diptych.models import LDSP, MNiL
 from diptych.models.neural._torch import choose_device, torch_package
 from diptych.models.neural.mnil._joint_training import EpochRecord
@@ -46,11 +48,6 @@ PICTURES_AT_ONCE = 128
 
 def pack(folder: Path, side: int, quality: int, most: int | None) -> None:
     """Write weights and photos for another machine."""
-    from PIL import Image
-
-    from diptych.data import load_dataset
-    from diptych.encoders.image.picture_decoding import read_picture
-
     folder.mkdir(parents=True, exist_ok=True)
     write_weights(packaged_resnet(), folder / WEIGHTS)
     flickr = load_dataset("flickr8k")
@@ -74,17 +71,6 @@ def pack(folder: Path, side: int, quality: int, most: int | None) -> None:
         print(f"{name}: {(folder / name).stat().st_size / 2**20:.1f} MiB")
 
 
-def decoded(content: bytes) -> np.ndarray:
-    """Return the pixels of a JPEG file, by Pillow or, where that is missing, by torchvision."""
-    try:
-        from PIL import Image
-    except ImportError:
-        images = torch_package("torchvision.io")
-        bytes_of_file = torch_package().frombuffer(bytearray(content), dtype=torch_package().uint8)
-        return images.decode_jpeg(bytes_of_file, mode=images.ImageReadMode.RGB).permute(1, 2, 0).contiguous().numpy()
-    return np.asarray(Image.open(io.BytesIO(content)))
-
-
 def unpacked(folder: Path, part: str) -> tuple[np.ndarray, list[str], np.ndarray]:
     """Return (pictures, captions, the picture of each caption)."""
     with np.load(folder / PHOTOS, allow_pickle=False) as archive:
@@ -92,7 +78,10 @@ def unpacked(folder: Path, part: str) -> tuple[np.ndarray, list[str], np.ndarray
         whole = archive[f"{part}.bytes"].tobytes()
         captions, owners = archive[f"{part}.captions"].tolist(), archive[f"{part}.owners"]
     starts = ends - np.diff(ends, prepend=0)
-    pictures = [decoded(whole[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    pictures = [
+        np.asarray(Image.open(io.BytesIO(whole[start:end])))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
     return np.stack(pictures), captions, owners
 
 
@@ -115,18 +104,15 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     )
 
     features = [unit_rows(resnet_features(part, folder / WEIGHTS)) for part in (pictures, unseen)]
-    counter = TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2))
-    counts = counter.fit_transform(captions)
-    topics = TruncatedSVD(min(TOPICS, counts.shape[1] - 1), random_state=0).fit(counts)
-    words = [topics.transform(counter.transform(texts)) for texts in (captions, unseen_captions)]
-
+    topics = TfidfTopics(n_components=TOPICS).fit(captions)
+    words = [topics.transform(texts) for texts in (captions, unseen_captions)]
     print(f"{'':<40}" + "".join(f"{way} {m.label}"[:8].rjust(8) for way in ("i", "t") for m in MEASURES))
 
     def trained(tower: str, seed: int, part: str) -> np.ndarray:
         started = time.perf_counter()
         records: list[EpochRecord] = []
         model = network(tower, seed, side, folder, options.epochs)
-        model.fit(_repeated(pictures, owners), captions, progress=records.append)
+        model.fit([pictures[owner] for owner in owners], captions, progress=records.append)
         photos, texts, of_photo = (unseen, unseen_captions, unseen_owners) if part == "test" else unpacked(folder, part)
         values = recalls(model.encode_images(photos), model.encode_texts(texts), of_photo)
         print(line(f"MNiL, {tower}, {part}, seed {seed}", values), f"{time.perf_counter() - started:8.0f} s")
@@ -180,11 +166,6 @@ def network(tower: str, seed: int, side: int, folder: Path, epochs: int) -> MNiL
         epochs=epochs,
         random_state=seed,
     )
-
-
-def _repeated(pictures: np.ndarray, owners: np.ndarray) -> list[np.ndarray]:
-    """Return each caption's picture without copying any."""
-    return [pictures[owner] for owner in owners]
 
 
 def main() -> int:

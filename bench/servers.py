@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.painted_collection import phrases
+from bench.filled_collection import phrases
 
 TOKEN = "a-token-for-the-benchmark-alone"
 

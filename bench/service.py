@@ -21,7 +21,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from bench.painted_collection import painted_collection, phrases
+from bench.filled_collection import painted_collection, phrases
 from bench.report import SpeedReport, in_turns, speed_parser
 from bench.servers import free_port, process
 from diptych.collection import Collection

@@ -94,7 +94,7 @@ def main() -> int:
             port = free_port()
             with process([*serving, f"--port={port}"], f"{port}/ready", folder) as pid:
                 ready.append(processor_seconds(pid))
-        report.bound("a worker of the service until it is ready", ready, unit=PROCESSOR_SECONDS)
+        report.cost("a worker of the service until it is ready", ready, unit=PROCESSOR_SECONDS)
         port = free_port()
         with process([*serving, f"--port={port}", "--workers=2"], f"{port}/ready", folder) as pid:
             memory = workers_memory(pid)

@@ -18,14 +18,14 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -42,9 +42,9 @@ from tune_networks import (
     leave_out_test_photos,
     pair_loss,
     read_texts,
-    save_changes,
     shown_points,
     start_projections,
+    text_points,
     text_rows,
     train,
     untouched_towers,
@@ -56,6 +56,7 @@ from tuning_networks import DEVICE
 TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
 # The share of the untouched networks in the teacher's scores of captions.
 OF_CAPTIONS = 0.25
+EPOCHS = 12
 RATES = {"networks": 2e-4, "projections": 2e-4}
 WITHOUT_ENGLISH = 0.25
 
@@ -85,40 +86,20 @@ class Teacher(NamedTuple):
 
 
 @torch.no_grad()
-def tuned_towers(folder: Path, untouched: Towers, pixels: Tensor) -> Towers:
-    """Return the networks and projections that ``tune_networks.py`` wrote."""
-    heads, towers = load_file(folder / "heads.safetensors"), untouched_towers()
-    towers.sentences.change_by(load_file(folder / "changes" / "minilm.safetensors"))
-    for name, network in towers.images.items():
-        network.change_by(load_file(folder / "changes" / f"{name}.safetensors"))
-        towers.projections.centre(name, functional.normalize(features(network, pixels[:2000]), dim=1))
-    for name in towers.projections.widths:
-        mean, projection = (torch.from_numpy(heads[f"{kind}_{name}"]) for kind in ("mean", "projection"))
-        towers.projections.take(name, mean, projection)
-    return towers._replace(class_rows=untouched.class_rows)
-
-
-@torch.no_grad()
 def mirrored_points(pixels: Tensor, towers: Towers, sides: dict[str, int] | None = None) -> Tensor:
     """Return the unit points of photos by all networks, each of the mean features of a photo and its mirror image."""
     points = {}
     for name, network in towers.images.items():
-        own = network.side
-        network.side = own if sides is None else sides[name]
-        found = features(network, pixels) + features(network, pixels.flip(2))
-        network.side = own
+        shown = (pixels, pixels.flip(2))
+        found = sum(features(network, each, None if sides is None else sides[name]) for each in shown)
         points[name] = towers.projections(name, functional.normalize(found, dim=1))
     return joined(points, NETWORKS)
 
 
 @torch.no_grad()
-def points_of_texts(data: TuningData, texts: Texts, towers: Towers, batch_size: int = 2048) -> Tensor:
+def points_of_texts(data: TuningData, texts: Texts, towers: Towers) -> Tensor:
     """Return the unit points of all texts; the Chinese ones go without English features."""
-    towers.train(False)
-    english = torch.tensor([kind != "chinese_train" for kind in data.kinds], device=DEVICE)
-    parts = torch.arange(len(data.texts), device=DEVICE).split(batch_size)
-    rows = torch.cat([text_rows(towers, texts, part, english[part]) for part in parts])
-    return functional.normalize(towers.projections("texts", rows), dim=1)
+    return text_points(texts, towers, np.arange(len(data.texts)), np.asarray(data.kinds) != "chinese_train")
 
 
 def taught_losses(
@@ -170,18 +151,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tuned", type=Path, required=True, help="what tune_networks.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of changes, projections and record")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=640)
-    parser.add_argument("--photos", type=int, help="photos of each part, for a trial")
     chosen = parser.parse_args()
     torch.manual_seed(0)
-    data = read_tuning_data(chosen.photos)
+    data = read_tuning_data()
     pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
     untouched = untouched_towers()
     leave_out_test_photos(data, pixels, untouched)
-    start_projections(data, pixels, texts, untouched, 12, min(1536, 2 * chosen.batch_size))
+    start_projections(data, pixels, texts, untouched, EPOCHS)
     rows = torch.from_numpy(data.rows(*TRAIN_PARTS)).to(DEVICE)
-    tuned = tuned_towers(chosen.tuned, untouched, pixels[rows])
+    tuned = Towers(**torch.load(chosen.tuned / "towers.pt", DEVICE, weights_only=False))
     before = judged("before, ", data, pixels, texts, tuned)
     teacher = Teacher(
         (mirrored_points(pixels[rows], tuned, TEACHER_SIDES), points_of_texts(data, texts, tuned)),
@@ -194,16 +172,12 @@ def main() -> None:
         student = tuned._replace(images=copy.deepcopy(tuned.images), projections=copy.deepcopy(tuned.projections))
         student.projections.get_parameter("matrix_texts").requires_grad_(False)
         losses_of = partial(taught_losses, teacher, shares)
-        losses.append(
-            train(
-                data, pixels, texts, student, chosen.epochs, chosen.batch_size, losses_of=losses_of, rates=RATES, pull=0
-            )
-        )
+        losses.append(train(data, pixels, texts, student, EPOCHS, losses_of, RATES, pull=0))
         students.append(student)
     student = averaged(students)
     record = json.loads((chosen.tuned / "tuning.json").read_text(encoding="utf-8"))
     record |= {"taught_losses": losses, "judged": before | judged("", data, pixels, texts, student)}
-    write(chosen.output, chosen.tuned, untouched, student, record)
+    write(chosen.output, untouched, student, record)
 
 
 @torch.no_grad()
@@ -216,13 +190,22 @@ def averaged(students: Sequence[Towers]) -> Towers:
     return students[0]
 
 
-def write(output: Path, tuned: Path, untouched: Towers, student: Towers, record: dict[str, object]) -> None:
-    """Write the changes of the image networks since ImageNet, all of them, the projections and the record."""
+@torch.no_grad()
+def write(output: Path, untouched: Towers, student: Towers, record: dict[str, object]) -> None:
+    """Write the changes of the networks since ImageNet, those of images in eight bits, projections and the record."""
     changes = output / "changes"
     changes.mkdir(parents=True, exist_ok=True)
     for name, network in student.images.items():
-        save_changes(changes / f"{name}.safetensors", network, list(untouched.images[name].parameters()), kept=1.0)
-    shutil.copy(tuned / "changes" / "minilm.safetensors", changes)
+        arrays, before = {}, untouched.images[name]
+        for number, (layer, *_) in enumerate(network.layers):
+            change = network.kernels[number] - before.kernels[number]
+            size = change.abs().amax((1, 2, 3)).clamp(min=1e-12) / 127
+            steps = torch.round(change / size[:, None, None, None])
+            arrays[f"{layer}.steps"] = steps.to(torch.int8).contiguous().cpu().numpy()
+            arrays[f"{layer}.size"] = size.cpu().numpy()
+            arrays[f"{layer}.bias"] = (network.biases[number] - before.biases[number]).cpu().numpy()
+        save_file(arrays, changes / f"{name}.safetensors")
+    save_file(student.sentences.changes(), changes / "minilm.safetensors")
     save_file(student.projections.arrays(), output / "heads.safetensors")
     (output / "tuning.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

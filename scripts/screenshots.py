@@ -1,9 +1,8 @@
 """Take the pictures of the web page that the documentation shows.
 
-    python scripts/screenshots.py                     # generated scenes, into docs/images
-    python scripts/screenshots.py --photos --into shots  # photographs of Flickr8k, which may not be passed on
+    python scripts/screenshots.py [--into docs/images]
 
-Needs the extras ``serve`` and ``dev``, and Chromium.
+The pictures on the page are generated scenes. Needs the extras ``serve`` and ``dev``, and Chromium.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvicorn
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
-from diptych.data import Pairs, load_dataset
+from diptych.data import Pairs
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA, SM
@@ -35,7 +34,6 @@ from diptych.service.maps import make_map
 from diptych.service.settings import Limits, Settings
 
 N_SCENES = 300
-N_PHOTOS = 400
 SIDE = 384
 # Photographs come in several shapes; so do the scenes.
 SHAPES = ((1, 1), (4, 3), (3, 4), (1, 1), (3, 2), (4, 5))
@@ -58,19 +56,16 @@ class Shot:
     opened: bool = False
 
 
-def shots(words: str) -> list[Shot]:
-    """Return the pictures to take, for a query that has good answers."""
-    query = words.replace(" ", "+")
-    search = Shot("page-search", f"/?q={query}", ".tile .score")
-    return [
-        search,
-        Shot("page-search-dark", search.path, search.ready, dark=True),
-        Shot("page-detail", search.path, ".why-view .signed", opened=True),
-        Shot("page-compare", f"/compare?q={query}", ".compare-column .score"),
-        Shot("page-map", "/map", ".map-near img"),
-        Shot("page-small", search.path, search.ready, width=390, height=780),
-        Shot("page-small-dark", search.path, search.ready, width=390, height=780, dark=True),
-    ]
+SEARCH = Shot("page-search", "/?q=a+red+car+in+the+city", ".tile .score")
+SHOTS = (
+    SEARCH,
+    replace(SEARCH, name="page-search-dark", dark=True),
+    Shot("page-detail", SEARCH.path, ".why-view .signed", opened=True),
+    Shot("page-compare", f"/compare{SEARCH.path[1:]}", ".compare-column .score"),
+    Shot("page-map", "/map", ".map-near img"),
+    replace(SEARCH, name="page-small", width=390, height=780),
+    replace(SEARCH, name="page-small-dark", width=390, height=780, dark=True),
+)
 
 
 def scene_collection(base: Path) -> Path:
@@ -119,26 +114,11 @@ def store(folder: Path, records: list[Record], retriever: Retriever) -> Path:
     return folder / ".diptych"
 
 
-def photo_collection(base: Path) -> Path:
-    """Make a collection of photographs with the shipped retrievers."""
-    pairs = load_dataset("flickr8k").test
-    chosen = range(min(N_PHOTOS, pairs.n_images))
-    captions: dict[int, list[str]] = {}
-    for text, owner in zip(pairs.texts, pairs.owners, strict=True):
-        captions.setdefault(int(owner), []).append(text)
-    records = [Record(pairs.images[row], captions=captions.get(row, [])) for row in chosen]
-    with Collection.create(base / "photos" / ".diptych", Retriever.default()) as collection:
-        collection.add(records)
-        collection.add_retriever(Retriever.conse(), name="conse")
-        make_map(collection)
-    return base / "photos" / ".diptych"
-
-
 @contextmanager
-def served(name: str, folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Iterator[str]:
     """Serve a collection on this machine, and yield the address."""
     limits = Limits(requests_per_second=0)
-    settings = Settings(collections={name: folder}, token=TOKEN, limits=limits, log_clicks=True)
+    settings = Settings(collections={"scenes": folder}, token=TOKEN, limits=limits, log_clicks=True)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -164,21 +144,17 @@ def take(browser: Browser, home: str, shot: Shot, into: Path) -> Path:
     if shot.opened:
         page.locator(".tile .tile-link").first.click()
     page.locator(shot.ready).first.wait_for()
-    wait_for_pictures(page)
-    file = into / f"{shot.name}.png"
-    page.screenshot(path=file)
-    page.close()
-    shrink(file)
-    return file
-
-
-def wait_for_pictures(page: Page) -> None:
-    """Wait until every picture in sight is drawn, and the original of an opened one."""
+    # Every picture in sight is drawn, and the original of an opened one.
     page.wait_for_load_state("networkidle")
     page.wait_for_function(
         """() => !document.querySelector('.blurred') && [...document.images].every(
              (image) => image.naturalWidth > 0 || image.getBoundingClientRect().top > innerHeight)"""
     )
+    file = into / f"{shot.name}.png"
+    page.screenshot(path=file)
+    page.close()
+    shrink(file)
+    return file
 
 
 def shrink(file: Path) -> None:
@@ -195,17 +171,14 @@ def shrink(file: Path) -> None:
 def main() -> None:
     """Take all pictures."""
     parser = argparse.ArgumentParser(description="Take the pictures of the web page.")
-    parser.add_argument("--photos", action="store_true", help="photographs of Flickr8k instead of scenes")
     parser.add_argument("--into", type=Path, default=Path(__file__).parents[1] / "docs" / "images")
     options = parser.parse_args()
     options.into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as base, sync_playwright() as playwright:
-        make = photo_collection if options.photos else scene_collection
-        words = "two dogs playing on the beach" if options.photos else "a red car in the city"
         found = shutil.which("chromium") or shutil.which("chromium-headless-shell")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        with served("photos" if options.photos else "scenes", make(Path(base))) as home:
-            for shot in shots(words):
+        with served(scene_collection(Path(base))) as home:
+            for shot in SHOTS:
                 file = take(browser, home, shot, options.into)
                 print(f"{file} ({file.stat().st_size // 1000} kB)")
         browser.close()

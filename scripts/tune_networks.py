@@ -2,10 +2,10 @@
 
     python scripts/tune_networks.py --output build/tuned
 
-needs PyTorch, a graphics card of 90 GB (or a smaller --batch-size), and in DIPTYCH_DATA Flickr8k with its Chinese
-captions, the COCO pairs with their labels, and Pascal Sentence, of which nothing is learned. It takes five minutes on
-an H200. Changes of the networks, projections and a record go into the output folder, from which
-`build_shipped_retrievers.py` makes the retrievers. Photos nearly the same as one that is tested are left out.
+needs PyTorch, a graphics card of 90 GB, and in DIPTYCH_DATA Flickr8k with its Chinese captions, the COCO pairs with
+their labels, and Pascal Sentence, of which nothing is learned. It takes five minutes on an H200. The networks,
+projections and a record go into the output folder, from which `distil_networks.py` goes on. Photos nearly the same as
+one that is tested are left out.
 
 The loss is that of `ContrastiveProjection`, of the point of one, two and three networks together, so that one text
 tower serves light, default and strong. ImageNet's labels are further pairs; labels of COCO's photos and phrases of the
@@ -26,13 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from diptych.arrays import AnyArray
-from tuning_data import TRAIN_PARTS, Batch, Batches, TuningData, multilingual_rows, read_tuning_data, squares, tokens
+from diptych.arrays import AnyArray, unit_rows
+from diptych.encoders import UniversalSentenceEncoder
+from tuning_data import TRAIN_PARTS, Batch, Batches, TuningData, read_tuning_data, squares, tokens
 from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
 
 SUBSETS = (("lite2",), ("lite2", "lite0"), ("lite2", "lite1", "lite0"))
@@ -40,6 +40,7 @@ NETWORKS = SUBSETS[-1]
 TEST_PARTS = ("coco_test", "flickr_test", "pascal_dev", "pascal_test")
 NEARLY_THE_SAME = 0.9
 TEMPERATURE, DROPOUT, RANK, N_COMPONENTS = 0.06, 0.2, 16, 256
+EPOCHS, PROJECTION_EPOCHS, BATCH_SIZE, ENCODED_AT_ONCE = 16, 10, 640, 2048
 RATES = {"networks": 3e-4, "sentences": 5e-4, "projections": 3e-4}
 PULL, AVERAGE, KEPT, WITHOUT_ENGLISH = 0.006, 0.99, 0.85, 0.25
 LABEL_SHARE, PHRASE_SHARE = 0.1, 0.3
@@ -87,7 +88,8 @@ def read_texts(data: TuningData) -> Texts:
     for place, row in enumerate(rows):
         filled[place, : len(row)] = row
     lengths = np.array([len(row) for row in rows])
-    return Texts(*(torch.from_numpy(part).to(DEVICE) for part in (filled, lengths, multilingual_rows(data.texts))))
+    multilingual = unit_rows(UniversalSentenceEncoder().transform(data.texts))
+    return Texts(*(torch.from_numpy(part).to(DEVICE) for part in (filled, lengths, multilingual)))
 
 
 def text_rows(towers: Towers, texts: Texts, places: Tensor, english: Tensor) -> Tensor:
@@ -104,13 +106,13 @@ def text_rows(towers: Towers, texts: Texts, places: Tensor, english: Tensor) -> 
 
 
 @torch.no_grad()
-def features(network: ImageNetwork, pixels: Tensor, batch_size: int = 256) -> Tensor:
-    """Return the features of whole photos."""
+def features(network: ImageNetwork, pixels: Tensor, side: int | None = None) -> Tensor:
+    """Return the features of whole photos, shown in the network's own size or another one."""
     network.eval()
     found = []
-    for start in range(0, len(pixels), batch_size):
-        batch = pixels[start : start + batch_size].permute(0, 3, 1, 2).float()
-        batch = functional.interpolate(batch, (network.side,) * 2, mode="bicubic", antialias=True).clamp(0, 255)
+    for part in pixels.split(256):
+        batch = part.permute(0, 3, 1, 2).float()
+        batch = functional.interpolate(batch, (side or network.side,) * 2, mode="bicubic", antialias=True).clamp(0, 255)
         with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
             found.append(network(batch).float())
     return torch.cat(found)
@@ -166,14 +168,12 @@ def train(
     texts: Texts,
     towers: Towers,
     epochs: int,
-    batch_size: int,
-    *,
     losses_of: Losses,
-    rates: Mapping[str, float] = RATES,
-    pull: float = PULL,
+    rates: Mapping[str, float],
+    pull: float,
 ) -> list[float]:
     """Train together whatever has a rate, and return the mean loss of pairs in each epoch."""
-    batches = Batches(data, batch_size, seed=0)
+    batches = Batches(data, BATCH_SIZE)
     modules = {
         "networks": list(towers.images.values()),
         "sentences": [towers.sentences],
@@ -256,11 +256,9 @@ def shown_points(photos: Tensor, towers: Towers, classes: Tensor) -> dict[str, T
     return points
 
 
-def start_projections(
-    data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int
-) -> None:
+def start_projections(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int) -> None:
     """Learn the projections alone, on the features as they are."""
-    batches = Batches(data, batch_size, seed=0)
+    batches = Batches(data, 2 * BATCH_SIZE)
     shown = {name: features(network, pixels[batches.photos]) for name, network in towers.images.items()}
     for name, rows in shown.items():
         towers.projections.centre(name, functional.normalize(rows, dim=1))
@@ -288,11 +286,12 @@ def start_projections(
 
 
 @torch.no_grad()
-def encoded_texts(towers: Towers, texts: Texts, places: AnyArray, batch_size: int = 2048) -> Tensor:
-    """Return the features of English texts."""
+def encoded_texts(towers: Towers, texts: Texts, places: AnyArray, english: AnyArray | None = None) -> Tensor:
+    """Return the features of texts; those that are not English go without English features."""
     towers.train(False)
-    parts = torch.from_numpy(places).to(DEVICE).split(batch_size)
-    return torch.cat([text_rows(towers, texts, part, torch.ones_like(part, dtype=torch.bool)) for part in parts])
+    is_english = torch.ones(len(places), dtype=torch.bool) if english is None else torch.from_numpy(english)
+    parts = (part.to(DEVICE).split(ENCODED_AT_ONCE) for part in (torch.from_numpy(places), is_english))
+    return torch.cat([text_rows(towers, texts, *part) for part in zip(*parts, strict=True)])
 
 
 @torch.no_grad()
@@ -349,9 +348,9 @@ def joined(points: Mapping[str, Tensor], subset: Sequence[str]) -> Tensor:
     return functional.normalize(torch.stack([points[name] for name in subset]).sum(0), dim=1)
 
 
-def text_points(texts: Texts, towers: Towers, places: AnyArray) -> Tensor:
+def text_points(texts: Texts, towers: Towers, places: AnyArray, english: AnyArray | None = None) -> Tensor:
     """Return the unit points of texts."""
-    return functional.normalize(towers.projections("texts", encoded_texts(towers, texts, places)), dim=1)
+    return functional.normalize(towers.projections("texts", encoded_texts(towers, texts, places, english)), dim=1)
 
 
 def hubness(points: Tensor, bank: Tensor) -> Tensor:
@@ -371,57 +370,37 @@ def leave_out_test_photos(data: TuningData, pixels: Tensor, towers: Towers) -> i
     return int(near.sum())
 
 
-@torch.no_grad()
-def save_changes(path: Path, network: ImageNetwork, start: Sequence[Tensor], kept: float = KEPT) -> None:
-    """Write what is kept of the changes of a network, in eight bits."""
-    arrays = {}
-    n_layers = len(network.layers)
-    for number, (layer, *_) in enumerate(network.layers):
-        kernel, before = network.kernels[number], start[number]
-        change = kept * (kernel - before)
-        size = change.abs().amax((1, 2, 3)).clamp(min=1e-12) / 127
-        steps = torch.round(change / size[:, None, None, None])
-        arrays[f"{layer}.steps"] = steps.to(torch.int8).contiguous().cpu().numpy()
-        arrays[f"{layer}.size"] = size.cpu().numpy()
-        arrays[f"{layer}.bias"] = (kept * (network.biases[number] - start[n_layers + number])).cpu().numpy()
-    save_file(arrays, path)
-
-
 def main() -> None:
     """Train, and write what was learned."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--output", type=Path, required=True, help="folder of projections and record")
-    parser.add_argument("--epochs", type=int, default=16)
-    parser.add_argument("--batch-size", type=int, default=640)
-    parser.add_argument("--photos", type=int, help="photos of each part, for a trial")
-    chosen = parser.parse_args()
-    changes = chosen.output / "changes"
-    changes.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--output", type=Path, required=True, help="folder of networks, projections and record")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    data = read_tuning_data(chosen.photos)
+    data = read_tuning_data()
     pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
     towers = untouched_towers()
     n_left_out = leave_out_test_photos(data, pixels, towers)
     start = {name: [p.detach().clone() for p in network.parameters()] for name, network in towers.images.items()}
-    start_projections(data, pixels, texts, towers, 10, min(1536, 2 * chosen.batch_size))
+    start_projections(data, pixels, texts, towers, PROJECTION_EPOCHS)
     judged = {"projections alone, three networks": judge(data, pixels, texts, towers, NETWORKS)}
-    losses = train(data, pixels, texts, towers, chosen.epochs, chosen.batch_size, losses_of=batch_losses)
+    losses = train(data, pixels, texts, towers, EPOCHS, batch_losses, RATES, PULL)
     judged |= {" + ".join(subset): judge(data, pixels, texts, towers, subset) for subset in SUBSETS}
-    for name, network in towers.images.items():
-        save_changes(changes / f"{name}.safetensors", network, start[name])
-    save_file(towers.sentences.changes(), changes / "minilm.safetensors")
-    save_file(towers.projections.arrays(), chosen.output / "heads.safetensors")
+    with torch.no_grad():
+        for name, network in towers.images.items():
+            torch._foreach_lerp_(list(network.parameters()), start[name], 1 - KEPT)
+    torch.save(towers._asdict(), output / "towers.pt")
     record = {
         "n_photos": len(data.rows(*TRAIN_PARTS)),
         "n_left_out": n_left_out,
-        "epochs": chosen.epochs,
-        "batch_size": chosen.batch_size,
+        "epochs": EPOCHS,
+        "batch_size": BATCH_SIZE,
         "temperature": TEMPERATURE,
         "dropout": DROPOUT,
         "losses": losses,
         "judged": judged,
     }
-    (chosen.output / "tuning.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    (output / "tuning.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=2))
 
 

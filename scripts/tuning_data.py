@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from diptych.arrays import AnyArray, unit_rows
+from diptych.arrays import AnyArray
 from diptych.data import Pairs, load_dataset
 from diptych.data.folders import data_folder
-from diptych.encoders import SentenceEncoder, UniversalSentenceEncoder, imagenet_labels
+from diptych.encoders import SentenceEncoder, imagenet_labels
 from diptych.encoders.text.multilingual_sentences import query_forms
 from shipped_measures import SPOKEN
 
@@ -47,6 +48,7 @@ against between top side other another one two three some several many very each
 """
 TRAIN_PARTS = ("coco_train", "flickr_train")
 IN_CHINESE, N_PHRASES, N_CLASSES = 0.35, 256, 32
+MAX_CHINESE = 4
 _FEWEST_PHOTOS = 6
 _STORED_SIDE = 256
 
@@ -94,19 +96,19 @@ class TuningData:
         self.phrases = self.phrases[~np.isin(self.phrases[:, 0], photos)]
 
 
-def read_tuning_data(limit: int | None = None) -> TuningData:
-    """Read everything; ``limit`` photos of each part, for a trial."""
+def read_tuning_data() -> TuningData:
+    """Read everything."""
     data = TuningData()
     places: dict[str, int] = {}
     for set_name, name in (("coco_pairs", "coco"), ("flickr8k", "flickr")):
         dataset = load_dataset(set_name)
         for part in ("train", "dev", "test"):
-            _add_pairs(data, getattr(dataset, part), f"{name}_{part}", limit, places)
+            _add_pairs(data, getattr(dataset, part), f"{name}_{part}", places)
     pascal = load_dataset("pascal_sentence")
     names = sorted(set(pascal.train.image_classes()) | set(pascal.test.image_classes()))
     for pairs in (pascal.train, pascal.test):
         first = len(data.photos)
-        _add_pairs(data, pairs, "pascal", limit, places, dev=frozenset(names[::2]))
+        _add_pairs(data, pairs, "pascal", places, dev=frozenset(names[::2]))
         data.classes |= {first + row: names.index(name) for row, name in enumerate(pairs.image_classes())}
     for number, name in enumerate(names[::2]):
         data.add([*query_forms(SPOKEN.get(name, name))], [2 * number] * 2, "class_name")
@@ -119,38 +121,30 @@ def read_tuning_data(limit: int | None = None) -> TuningData:
 
 
 def _add_pairs(
-    data: TuningData,
-    pairs: Pairs,
-    part: str,
-    limit: int | None,
-    places: dict[str, int],
-    dev: frozenset[str] | None = None,
+    data: TuningData, pairs: Pairs, part: str, places: dict[str, int], dev: frozenset[str] | None = None
 ) -> None:
     """Add photos and captions; where some classes are for development, the others are for the test."""
-    count = pairs.n_images if limit is None else min(limit, pairs.n_images)
     first = len(data.photos)
-    data.photos += [Path(path) for path in pairs.images[:count]]
+    data.photos += [Path(path) for path in pairs.images]
     places.update({path.name: first + row for row, path in enumerate(data.photos[first:])})
-    kinds = [part] * count
+    kinds = [part] * pairs.n_images
     if dev is not None:
-        kinds = [f"{part}_dev" if name in dev else f"{part}_test" for name in pairs.image_classes()[:count]]
+        kinds = [f"{part}_dev" if name in dev else f"{part}_test" for name in pairs.image_classes()]
     data.parts += kinds
     for text, owner in zip(pairs.texts, pairs.owners, strict=True):
-        if owner < count:
-            data.add([text], [first + int(owner)], kinds[int(owner)])
+        data.add([text], [first + int(owner)], kinds[int(owner)])
 
 
-def _add_chinese(data: TuningData, places: dict[str, int], at_most: int = 4) -> None:
+def _add_chinese(data: TuningData, places: dict[str, int]) -> None:
     """Add captions written in Chinese, of the training photos alone."""
     path = data_folder() / "flickr8k_languages" / "flickr8kzhc.caption.txt"
-    seen: dict[int, int] = {}
+    seen = Counter[int]()
     for line in path.read_text(encoding="utf-8").splitlines():
         name, text = line.split(" ", 1)
         row = places.get(name.split("#")[0])
-        if row is None or data.parts[row] != "flickr_train" or seen.get(row, 0) == at_most:
-            continue
-        seen[row] = seen.get(row, 0) + 1
-        data.add([text.strip()], [row], "chinese_train")
+        if row is not None and data.parts[row] == "flickr_train" and seen[row] < MAX_CHINESE:
+            seen[row] += 1
+            data.add([text.strip()], [row], "chinese_train")
 
 
 def _add_labels(data: TuningData, places: dict[str, int]) -> None:
@@ -213,8 +207,8 @@ class Batch(NamedTuple):
 class Batches:
     """Draws photos and for each one of its texts, with ImageNet's labels, COCO's and phrases beside them."""
 
-    def __init__(self, data: TuningData, batch_size: int, seed: int) -> None:
-        self._rng, self._size = np.random.default_rng(seed), batch_size
+    def __init__(self, data: TuningData, batch_size: int) -> None:
+        self._rng, self._size = np.random.default_rng(0), batch_size
         self.photos = data.rows(*TRAIN_PARTS)
         rows = {photo: row for row, photo in enumerate(self.photos.tolist())}
         self._english: list[list[int]] = [[] for _ in rows]
@@ -255,20 +249,15 @@ class Batches:
         return int(self._rng.choice((self._chinese if chinese else self._english)[row])), not chinese
 
 
-def squares(photos: list[Path], side: int = _STORED_SIDE) -> AnyArray:
+def squares(photos: list[Path]) -> AnyArray:
     """Return all photos squeezed into squares of RGB bytes."""
 
     def square(path: Path) -> AnyArray:
         with Image.open(path) as picture:
-            return np.asarray(picture.convert("RGB").resize((side, side), Image.Resampling.BICUBIC))
+            return np.asarray(picture.convert("RGB").resize((_STORED_SIDE, _STORED_SIDE), Image.Resampling.BICUBIC))
 
     with ThreadPoolExecutor() as pool:
         return np.stack(list(pool.map(square, photos)))
-
-
-def multilingual_rows(texts: list[str]) -> AnyArray:
-    """Return the features of all texts by the network that stays as it is."""
-    return unit_rows(UniversalSentenceEncoder().transform(texts))
 
 
 def tokens(texts: list[str]) -> list[list[int]]:

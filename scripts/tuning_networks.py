@@ -17,15 +17,17 @@ from diptych.encoders.text.sentence_encoder import model_folder, weights_of
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _LAYERS, _HEADS, _WIDTH = 6, 12, 384
+# The share of the last block that is left out in training; earlier ones are left out less often.
+LEFT_OUT = 0.1
 
 
 class ImageNetwork(nn.Module):
     """An EfficientNet-Lite with its normalisation folded in; blocks are left out at random in training."""
 
-    def __init__(self, name: str, left_out: float = 0.1) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
         network = lite_network(name)
-        self.side, self.left_out, self.weights = network.side, left_out, network.weights()
+        self.side, self.weights = network.side, network.weights()
         self.layers = _layers(network.repeats, self.weights)
         self.kernels, self.biases = nn.ParameterList(), nn.ParameterList()
         for layer, norm, *_ in self.layers:
@@ -52,18 +54,10 @@ class ImageNetwork(nn.Module):
             if residual:
                 blocks += 1
                 if self.training:
-                    share = self.left_out * blocks / n_blocks
+                    share = LEFT_OUT * blocks / n_blocks
                     values = values * ((torch.rand(len(values), 1, 1, 1, device=values.device) >= share) / (1 - share))
                 values = values + start
         return values.float().mean((2, 3))
-
-    @torch.no_grad()
-    def change_by(self, changes: Mapping[str, AnyArray]) -> None:
-        """Add what training has changed, as it is stored."""
-        for (layer, *_), kernel, bias in zip(self.layers, self.kernels, self.biases, strict=True):
-            size = changes[f"{layer}.size"][:, None, None, None]
-            kernel.add_(torch.from_numpy(changes[f"{layer}.steps"] * size).to(kernel.device))
-            bias.add_(torch.from_numpy(changes[f"{layer}.bias"]).to(bias.device))
 
     def class_rows(self, features: Tensor) -> Tensor:
         """Return a picture of each ImageNet class: where its row of the classifier points, as far as pictures are."""
@@ -147,13 +141,6 @@ class SentenceNetwork(nn.Module):
         buffer: Tensor = getattr(self, _key(name))
         return buffer
 
-    @torch.no_grad()
-    def change_by(self, changes: Mapping[str, AnyArray]) -> None:
-        """Take the thin matrices as they are stored."""
-        for side, parameters in (("left", self.left), ("right", self.right)):
-            for key, parameter in parameters.items():
-                parameter.copy_(torch.from_numpy(changes[f"{key.replace('/', '.')}.{side}"]))
-
     def changes(self) -> dict[str, FloatArray]:
         """Return the thin matrices under the names of the weights that they change."""
         return {
@@ -187,13 +174,6 @@ class Projections(nn.Module):
         """Take mean and spread from the unit features of the training data."""
         getattr(self, f"mean_{name}").copy_(rows.mean(0))
         getattr(self, f"spread_{name}").copy_((rows - rows.mean(0)).square().mean().sqrt())
-
-    @torch.no_grad()
-    def take(self, name: str, mean: Tensor, projection: Tensor) -> None:
-        """Take what `arrays` gave."""
-        getattr(self, f"mean_{name}").copy_(mean)
-        getattr(self, f"matrix_{name}").copy_(projection.to(self.get_parameter(f"matrix_{name}").device))
-        getattr(self, f"matrix_{name}").mul_(getattr(self, f"spread_{name}"))
 
     def forward(self, name: str, rows: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the points of unit features, not scaled to unit length."""
