@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 SAMPLE = """
 import pytest
 
@@ -22,14 +23,14 @@ def test_no_data(): ...
 
 def outcome(folder: Path, **environment: str) -> str:
     """Run three sample tests under this project's conftest and return pytest's summary line."""
-    (folder / "conftest.py").write_text((Path(__file__).parents[1] / "conftest.py").read_text())
+    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     (folder / "test_sample.py").write_text(SAMPLE)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DIPTYCH", "PYTEST"))}
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "ignore", str(folder)],
         cwd=folder,
         # No plugin has a part in this, and most of the start of pytest is theirs.
-        env=inherited | environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=inherited | environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
