@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from diptych.estimators import clone
 _PICTURES_AT_ONCE = 256
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Concatenated(Encoder):
     """The features of several encoders of one modality, side by side.
 
@@ -45,9 +47,8 @@ class Concatenated(Encoder):
     (4, 5)
     """
 
-    def __init__(self, *, encoders: tuple[Encoder, ...], weights: tuple[float, ...] | None = None) -> None:
-        self.encoders = encoders
-        self.weights = weights
+    encoders: tuple[Encoder, ...]
+    weights: tuple[float, ...] | None = None
 
     @property
     def modality(self) -> Modality:  # type: ignore[override]

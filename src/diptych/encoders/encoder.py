@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from diptych.errors import InvalidInputError
 from diptych.estimators import BaseEstimator
 
 Modality = Literal["image", "text"]
+Made = TypeVar("Made")
 _ITEMS_AT_ONCE = 256
 
 
@@ -114,6 +116,18 @@ class Encoder(BaseEstimator, ABC):
     def fit_transform(self, items: Sequence[Any]) -> FloatArray:
         """Learn from the items and encode them."""
         return self.fit(items).transform(items)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def _made_once(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """Return what was made under a key, or make it now; threads that ask together get the same."""
+        with vars(self).setdefault("_lock", threading.RLock()):
+            made: dict[tuple[Any, ...], Made] = vars(self).setdefault("_made", {})
+            if key not in made:
+                made[key] = make()
+            return made[key]
 
 
 def _bytes_of(value: Any) -> bytes:

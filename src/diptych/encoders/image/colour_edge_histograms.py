@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ColourEdgeHistograms(ImageEncoder):
     """Histograms of colour and of edge direction in the cells of a spatial pyramid.
 
@@ -57,30 +59,15 @@ class ColourEdgeHistograms(ImageEncoder):
     learns: ClassVar[bool] = False
     revision: ClassVar[int] = 2
 
-    def __init__(
-        self,
-        *,
-        size: int = 96,
-        levels: tuple[int, ...] = (1, 2, 4),
-        hue_bins: int = 8,
-        brightness_bins: int = 3,
-        grey_bins: int = 4,
-        edge_bins: int = 9,
-        edge_scale: float = 0.05,
-        root: bool = False,
-        batch_size: int = 64,
-        n_threads: int | None = None,
-    ) -> None:
-        self.size = size
-        self.levels = levels
-        self.hue_bins = hue_bins
-        self.brightness_bins = brightness_bins
-        self.grey_bins = grey_bins
-        self.edge_bins = edge_bins
-        self.edge_scale = edge_scale
-        self.root = root
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    size: int = 96
+    levels: tuple[int, ...] = (1, 2, 4)
+    hue_bins: int = 8
+    brightness_bins: int = 3
+    grey_bins: int = 4
+    edge_bins: int = 9
+    edge_scale: float = 0.05
+    root: bool = False
+    batch_size: int = 64
 
     @property
     def n_features(self) -> int:

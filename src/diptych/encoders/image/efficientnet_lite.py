@@ -227,6 +227,7 @@ class LiteWriter:
         return total // 2, total - total // 2
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EfficientNetLite(ConvolutionalEncoder):
     """The 1,280 pooled features before the classifier of an EfficientNet-Lite.
 
@@ -266,21 +267,9 @@ class EfficientNetLite(ConvolutionalEncoder):
     (1, 1280)
     """
 
-    def __init__(
-        self,
-        *,
-        network: str = "lite2",
-        crop: Literal["whole", "centre"] = "whole",
-        mirror: bool = False,
-        pixels: int | None = None,
-        precision: Literal["int8"] | None = None,
-        batch_size: int = 8,
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(crop=crop, mirror=mirror, batch_size=batch_size, n_threads=n_threads)
-        self.network = network
-        self.pixels = pixels
-        self.precision = precision
+    network: str = "lite2"
+    pixels: int | None = None
+    precision: Literal["int8"] | None = None
 
     @property
     def n_features(self) -> int:

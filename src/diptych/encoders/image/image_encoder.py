@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,8 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from diptych.encoders.image.picture_decoding import Picture
 
-# Two threads that begin together need one network.
-_opening = threading.Lock()
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ImageEncoder(Encoder):
     """Turns pictures into features in two steps: each alone in a thread, then together in batches.
 
@@ -52,8 +50,8 @@ class ImageEncoder(Encoder):
     modality: ClassVar[Modality] = "image"
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
-    batch_size: int
-    n_threads: int | None
+    batch_size: int = 8
+    n_threads: int | None = None
 
     @property
     @abstractmethod
@@ -151,11 +149,8 @@ class ImageEncoder(Encoder):
         """The number of threads that ``n_threads`` means on this machine."""
         return self.n_threads if self.n_threads is not None else available_processors()
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConvolutionalEncoder(ImageEncoder):
     """The pooled features of a network that looks at squares, and what its classifier makes of them.
 
@@ -165,18 +160,8 @@ class ConvolutionalEncoder(ImageEncoder):
 
     learns: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        crop: Literal["whole", "centre"] = "whole",
-        mirror: bool = False,
-        batch_size: int = 8,
-        n_threads: int | None = None,
-    ) -> None:
-        self.crop = crop
-        self.mirror = mirror
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    crop: Literal["whole", "centre"] = "whole"
+    mirror: bool = False
 
     @property
     @abstractmethod
@@ -241,24 +226,15 @@ class ConvolutionalEncoder(ImageEncoder):
 
     def open_network(self) -> Network:
         """Return the network, ready to run."""
-        key = self.network_name, self.threads
-        with _opening:
-            opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
-            if key not in opened:
-                opened[key] = Network.written_once(self.network_name, self.graph_type, self.write_network, self.threads)
-            return opened[key]
+        key = (self.network_name, self.threads)
+        return self._made_once(
+            key, lambda: Network.written_once(key[0], self.graph_type, self.write_network, self.threads)
+        )
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""
-        kernel, bias = self._classifier()
+        kernel, bias = self._made_once(("classifier", self.network_name), self.read_classifier)
         scores = as_matrix(features, name="features", width=kernel.shape[1]).astype(np.float32) @ kernel.T + bias
         scores -= scores.max(axis=1, keepdims=True)
         exponentials = np.exp(scores.astype(np.float64))
         return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True), dtype=np.float32)
-
-    def _classifier(self) -> tuple[FloatArray, FloatArray]:
-        kept: tuple[str, tuple[FloatArray, FloatArray]] | None = vars(self).get("_layer")
-        if kept is None or kept[0] != self.network_name:
-            kept = (self.network_name, self.read_classifier())
-            self._layer = kept
-        return kept[1]

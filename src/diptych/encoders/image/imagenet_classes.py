@@ -78,11 +78,8 @@ class ImageNetLabels(EfficientNetLite):
 
     def network_encoder(self) -> EfficientNetLite:
         """Return the encoder whose features :meth:`probabilities` takes."""
-        kept: EfficientNetLite | None = vars(self).get("_network_encoder")
-        if kept is None or kept.get_params() != self.get_params():
-            kept = EfficientNetLite(**self.get_params())
-            self._network_encoder = kept
-        return kept
+        parameters = self.get_params()
+        return self._made_once(tuple(parameters.values()), lambda: EfficientNetLite(**parameters))
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the label probabilities of prepared squares."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -12,7 +13,7 @@ from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
-from diptych.encoders.encoder import Modality, check_pictures
+from diptych.encoders.encoder import check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
@@ -26,6 +27,7 @@ _FROM_ONE_PICTURE = 100
 _TOPIC_PASSES = 20
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SiftWords(ImageEncoder):
     """Histogram of visual words, or topics over them.
 
@@ -75,29 +77,13 @@ class SiftWords(ImageEncoder):
     ((4, 8), [1.0, 1.0, 1.0, 1.0])
     """
 
-    modality: ClassVar[Modality] = "image"
-    learns: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        n_words: int = 1024,
-        n_topics: int | None = None,
-        grid_step: int | None = None,
-        size: int = 256,
-        max_descriptors: int = 200_000,
-        random_state: int = 0,
-        batch_size: int = 32,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_words = n_words
-        self.n_topics = n_topics
-        self.grid_step = grid_step
-        self.size = size
-        self.max_descriptors = max_descriptors
-        self.random_state = random_state
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    n_words: int = 1024
+    n_topics: int | None = None
+    grid_step: int | None = None
+    size: int = 256
+    max_descriptors: int = 200_000
+    random_state: int = 0
+    batch_size: int = 32
 
     @property
     def n_features(self) -> int:

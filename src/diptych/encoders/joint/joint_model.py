@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.data.folders import cache_folder
 from diptych.devices import batch_for_device
-from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_image
 from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower
@@ -23,7 +24,7 @@ from diptych.encoders.joint.preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
 from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
-from diptych.encoders.networks.tokenizer import batches_of_like_length
+from diptych.encoders.text.text_network import TextNetworkEncoder
 from diptych.errors import InvalidInputError, ModelFileError
 
 _WHAT_TO_HAVE = (
@@ -69,6 +70,7 @@ def _has_onnx(path: Path) -> bool:
     return False
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JointTower(Encoder):
     """One tower of a joint model, named by what its folder holds and not by where that lies."""
 
@@ -94,11 +96,10 @@ class JointTower(Encoder):
 
     def model(self) -> JointFolder:
         """Return the opened folder."""
-        if getattr(self, "_opened", (None,))[0] != self.folder:
-            self._opened = (self.folder, open_joint_folder(self.folder))
-        return self._opened[1]
+        return self._made_once((self.folder,), lambda: open_joint_folder(self.folder))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JointImageEncoder(JointTower, ImageEncoder):
     """The image tower of a joint model: rows of unit length whose dot product with texts is their similarity.
 
@@ -119,10 +120,7 @@ class JointImageEncoder(JointTower, ImageEncoder):
     {'batch_size': 16, 'folder': 'models/clip', 'n_threads': None}
     """
 
-    def __init__(self, *, folder: str, batch_size: int = 16, n_threads: int | None = None) -> None:
-        self.folder = folder
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    batch_size: int = 16
 
     @property
     def pictures_at_once(self) -> int:
@@ -152,18 +150,15 @@ class JointImageEncoder(JointTower, ImageEncoder):
         return unit_rows(self._tower()(np.stack(prepared)))
 
     def _preparation(self) -> PicturePreparation:
-        if getattr(self, "_prepared_by", (None,))[0] != self.folder:
-            self._prepared_by = (self.folder, self.model().preparation)
-        return self._prepared_by[1]
+        return self._made_once(("preparation", self.folder), lambda: self.model().preparation)
 
     def _tower(self) -> RunImageTower:
         key = (self.folder, self.threads)
-        if getattr(self, "_running", (None,))[0] != key:
-            self._running = (key, self.model().open_image_tower(self.threads))
-        return self._running[1]
+        return self._made_once(key, lambda: self.model().open_image_tower(self.threads))
 
 
-class JointTextEncoder(JointTower):
+@dataclass(kw_only=True, eq=False, repr=False)
+class JointTextEncoder(JointTower, TextNetworkEncoder):
     """The text tower of a joint model: rows of unit length whose dot product with pictures is their similarity.
 
     Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Texts are cut to
@@ -185,40 +180,13 @@ class JointTextEncoder(JointTower):
     {'batch_size': 32, 'folder': 'models/clip', 'n_threads': None}
     """
 
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
-
-    def __init__(self, *, folder: str, batch_size: int = 32, n_threads: int | None = None) -> None:
-        self.folder = folder
-        self.batch_size = batch_size
-        self.n_threads = n_threads
-
-    def fit(self, items: Sequence[str]) -> Self:
-        """Check the parameters and the folder; there is nothing to learn from the texts."""
-        del items
-        check_speed_parameters(self.batch_size, self.n_threads)
+    def check_weights(self) -> None:
+        """Raise unless the folder holds a model."""
         self.model()
-        return self
-
-    def transform(self, items: Sequence[str]) -> FloatArray:
-        """Return one row of unit length per text."""
-        check_texts(items)
-        check_speed_parameters(self.batch_size, self.n_threads)
-        tower = self._tower()
-        rows = tower.tokens(items)
-        batches = list(batches_of_like_length(rows, self.batch_size))
-        features = np.concatenate([tower.features([rows[index] for index in batch]) for batch in batches])
-        order = np.argsort(np.concatenate(batches))
-        return unit_rows(features[order])
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def _tower(self) -> JointTextTower:
         key = (self.folder, self.n_threads)
-        if getattr(self, "_running", (None,))[0] != key:
-            self._running = (key, self.model().open_text_tower(self.n_threads))
-        return self._running[1]
+        return self._made_once(key, lambda: self.model().open_text_tower(self.n_threads))
 
 
 class JointModel:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder, check_texts
 from diptych.encoders.text.languages import reads_as_english
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
+from diptych.encoders.text.text_network import PretrainedTextEncoder
 from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD, UniversalSentenceEncoder
 from diptych.encoders.text.visualness import named_concept
 
@@ -20,7 +21,8 @@ from diptych.encoders.text.visualness import named_concept
 _BEFORE_NAME = re.compile(r"(?:(?:an?|the) )?(?:(?:photo|picture|image)s? of (?:(?:an?|the) )?)?")
 
 
-class MultilingualSentences(Encoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MultilingualSentences(PretrainedTextEncoder):
     """The features of `SentenceEncoder` and of `UniversalSentenceEncoder` side by side, each of unit length.
 
     The first reads English alone, and better; what it makes of other languages would spoil them. So its columns are
@@ -48,14 +50,9 @@ class MultilingualSentences(Encoder):
     ((896,), False, True)
     """
 
-    learns: ClassVar[bool] = False
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
     revision: ClassVar[int] = 2
 
-    def __init__(self, *, english: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:
-        self.english = english
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    english: str = "minilm"
 
     @property
     def understood_languages(self) -> frozenset[str]:
@@ -72,32 +69,27 @@ class MultilingualSentences(Encoder):
         """The width of the feature matrix."""
         return sum(encoder.n_features for encoder in self._parts())
 
-    def fit(self, items: Sequence[str]) -> Self:
-        """Check the parameters and that the networks are there; there is nothing to learn from the texts."""
+    def check_weights(self) -> None:
+        """Raise unless both networks are there."""
         for encoder in self._parts():
-            encoder.fit(items)
-        return self
+            encoder.check_weights()
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per text."""
-        check_texts(items)
+        self._check_texts(items)
         return self._features([(text, reads_as_english(text)) for text in items])
 
     def transform_queries(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per query: the mean over what it is read as."""
         if self.english != "minilm-captions":
             return self.transform(items)
-        check_texts(items)
+        self._check_texts(items)
         # What stands before a name may tell the language that the name alone does not.
         routed = [(text, reads_as_english(text)) for text in items]
         forms = [[(form, keeps) for form in (query_forms(text) if keeps else (text,))] for text, keeps in routed]
         starts = np.cumsum([0, *map(len, forms)])
         features = self._features([form for alike in forms for form in alike])
         return np.stack([features[first:last].mean(axis=0) for first, last in pairwise(starts)])
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Sessions cannot be copied to another process; they are opened again there.
-        return {name: value for name, value in super().__getstate__().items() if name != "_made"}
 
     def _features(self, routed: Sequence[tuple[str, bool]]) -> FloatArray:
         english, multilingual = self._parts()
@@ -110,14 +102,11 @@ class MultilingualSentences(Encoder):
         return parts
 
     def _parts(self) -> tuple[SentenceEncoder, UniversalSentenceEncoder]:
-        made_of = (self.english, self.batch_size, self.n_threads)
-        if getattr(self, "_made", (None,))[0] != made_of:
-            parts = (
-                SentenceEncoder(source=self.english, batch_size=self.batch_size, n_threads=self.n_threads),
-                UniversalSentenceEncoder(batch_size=self.batch_size, n_threads=self.n_threads),
-            )
-            self._made = (made_of, parts)
-        return self._made[1]
+        speed: dict[str, Any] = {"batch_size": self.batch_size, "n_threads": self.n_threads}
+        return self._made_once(
+            (self.english, *speed.values()),
+            lambda: (SentenceEncoder(source=self.english, **speed), UniversalSentenceEncoder(**speed)),
+        )
 
 
 def query_forms(text: str) -> tuple[str, ...]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
-from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.networks.model_files import check_known_file, digest_of_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import ChangedWeights, WeightChanges, Weights
-from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, batches_of_like_length, padded
+from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length
 from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
+from diptych.encoders.text.text_network import MaskedNetwork, TextNetworkEncoder
 from diptych.errors import MissingPackageError, ModelFileError
 
 # A package of weights in steps of eight bits; configuration and tokenizer, which it lacks, stand in a folder here.
@@ -28,7 +28,8 @@ _PACKAGED = ("minilm", "minilm-captions")
 _OPTIONAL_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 
 
-class SentenceEncoder(Encoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SentenceEncoder(TextNetworkEncoder):
     """The pooled last layer of a transformer trained so that sentences of like meaning lie close together.
 
     Reimers and Gurevych, "Sentence-BERT: Sentence embeddings using Siamese BERT-networks", EMNLP 2019; the packaged
@@ -60,13 +61,7 @@ class SentenceEncoder(Encoder):
     ((384,), True)
     """
 
-    learns: ClassVar[bool] = False
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
-
-    def __init__(self, *, source: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:
-        self.source = source
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    source: str = "minilm"
 
     @property
     def understood_languages(self) -> frozenset[str] | None:
@@ -90,22 +85,9 @@ class SentenceEncoder(Encoder):
         """The width of the feature matrix."""
         return int(read_model_json(model_folder(self.source) / "config.json")["hidden_size"])
 
-    def fit(self, items: Sequence[str]) -> Self:
-        """Check the parameters and that the network is there; there is nothing to learn from the texts."""
-        del items
-        check_speed_parameters(self.batch_size, self.n_threads)
+    def check_weights(self) -> None:
+        """Raise unless the network is there."""
         model_folder(self.source)
-        return self
-
-    def transform(self, items: Sequence[str]) -> FloatArray:
-        """Return one row of features per text."""
-        check_texts(items)
-        check_speed_parameters(self.batch_size, self.n_threads)
-        loaded = self._loaded()
-        features = np.empty((len(items), loaded.recipe["width"]), dtype=np.float32)
-        for batch, found in self._batches(loaded, loaded.tokens(items)):
-            features[batch] = found
-        return unit_rows(features) if loaded.recipe["normalise"] else features
 
     def token_states(self, items: Sequence[str], *, max_tokens: int) -> tuple[AnyArray, NDArray[np.int64]]:
         """Return the last layer's rows for the first tokens of each text, one text after the other, and their numbers.
@@ -113,42 +95,26 @@ class SentenceEncoder(Encoder):
         Tokens are words, pieces of words and the marks at either end, and each row depends on the whole text; rows are
         float16.
         """
-        check_texts(items)
-        check_speed_parameters(self.batch_size, self.n_threads)
-        loaded = self._loaded(pooled=False)
-        tokens = loaded.tokens(items)
+        self._check_texts(items)
+        tower = self._tower(pooled=False)
+        tokens = tower.tokens(items)
         lengths = np.array([min(len(row), max_tokens) for row in tokens], dtype=np.int64)
         ends = np.cumsum(lengths)
-        states = np.empty((int(lengths.sum()), loaded.recipe["width"]), dtype=np.float16)
-        for batch, found in self._batches(loaded, tokens):
+        states = np.empty((int(lengths.sum()), self.n_features), dtype=np.float16)
+        for batch in batches_of_like_length(tokens, self.batch_size):
+            found = tower.features([tokens[text] for text in batch])
             for text, rows in zip(batch, found, strict=True):
                 states[ends[text] - lengths[text] : ends[text]] = rows[: lengths[text]]
         return states, lengths
 
-    def _batches(self, loaded: _Loaded, rows: list[Tokens]) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield which texts a batch has, and what the network makes of them."""
-        for batch in batches_of_like_length(rows, self.batch_size):
-            tokens, mask = padded([rows[index] for index in batch], padding=loaded.recipe["padding"])
-            yield batch, loaded.network.run("features", {"tokens": tokens, "mask": mask})
+    def _tower(self, *, pooled: bool = True) -> MaskedNetwork:
+        return self._made_once(
+            (self.source, self.n_threads, pooled),
+            lambda: _load(model_folder(self.source), _changes(self.source), self.n_threads, pooled),
+        )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A session cannot be copied to another process; it is opened again there.
-        return {name: value for name, value in super().__getstate__().items() if name != "_session"}
-
-    def _loaded(self, *, pooled: bool = True) -> _Loaded:
-        key = (self.source, self.n_threads, pooled)
-        if getattr(self, "_session", (None,))[0] != key:
-            self._session = (key, _load(model_folder(self.source), _changes(self.source), self.n_threads, pooled))
-        return self._session[1]
-
-
-class _Loaded(NamedTuple):
-    network: Network
-    tokenizer: Tokenizer
-    recipe: dict[str, Any]
-
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        return self.tokenizer.encode([text.lower() for text in texts] if self.recipe["lower_case"] else list(texts))
+    def _scaled(self, features: FloatArray) -> FloatArray:
+        return super()._scaled(features) if "Normalize" in _module_kinds(model_folder(self.source)) else features
 
 
 def _changes(source: str) -> WeightChanges | None:
@@ -230,7 +196,7 @@ def _digest(folder: Path, changes: WeightChanges | None = None) -> str:
     return digest if changes is None else f"{digest} {changes.digest}"
 
 
-def _load(folder: Path, changes: WeightChanges | None, n_threads: int | None, pooled: bool) -> _Loaded:
+def _load(folder: Path, changes: WeightChanges | None, n_threads: int | None, pooled: bool) -> MaskedNetwork:
     digest = _digest(folder, changes)
     config = read_model_json(folder / "config.json")
     if config.get("model_type") not in BERT_FAMILY or config.get("position_embedding_type", "absolute") != "absolute":
@@ -238,37 +204,30 @@ def _load(folder: Path, changes: WeightChanges | None, n_threads: int | None, po
             f"{folder} holds a {config.get('model_type')!r} network; sentence encoders of these types are supported: "
             f"{', '.join(BERT_FAMILY)}"
         )
-    recipe = _recipe(folder, config)
-    pooling = recipe["pooling"] if pooled else "none"
+    reading = read_model_json(folder / "sentence_bert_config.json", {})
+    unknown = sorted(_module_kinds(folder) - {"Transformer", "Pooling", "Normalize"})
+    if unknown:
+        raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
+    pooling = _pooling(folder) if pooled else "none"
+    positions = bert_max_tokens(config)
+    max_tokens = min(positions, reading.get("max_seq_length") or positions)
 
     def describe(graph: TransformerGraph) -> None:
         weights = weights_of(folder) if changes is None else ChangedWeights(weights_of(folder), changes)
         write_bert(graph, config, weights, pooling=pooling)
 
     network = Network.written_once(f"sentence {pooling} {digest}", TransformerGraph, describe, n_threads)
-    return _Loaded(network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe)
+    return MaskedNetwork(
+        Tokenizer(folder / "tokenizer.json", max_tokens=max_tokens),
+        network,
+        padding=int(config.get("pad_token_id") or 0),
+        lower_case=bool(reading.get("do_lower_case")),
+    )
 
 
-def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Return what the folder says of everything around the network.
-
-    A folder without ``modules.json`` gets the mean over the tokens, not normalised, as the sentence-transformers
-    library treats it.
-    """
-    reading = read_model_json(folder / "sentence_bert_config.json", {})
-    kinds = [str(module["type"]).rpartition(".")[2] for module in read_model_json(folder / "modules.json", [])]
-    unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
-    if unknown:
-        raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
-    positions = bert_max_tokens(config)
-    return {
-        "pooling": _pooling(folder),
-        "normalise": "Normalize" in kinds,
-        "max_tokens": min(positions, reading.get("max_seq_length") or positions),
-        "lower_case": bool(reading.get("do_lower_case")),
-        "padding": int(config.get("pad_token_id") or 0),
-        "width": int(config["hidden_size"]),
-    }
+def _module_kinds(folder: Path) -> set[str]:
+    """Return the steps of a network; without ``modules.json``, which are not normalised, as their library has it."""
+    return {str(module["type"]).rpartition(".")[2] for module in read_model_json(folder / "modules.json", [])}
 
 
 def _pooling(folder: Path) -> str:

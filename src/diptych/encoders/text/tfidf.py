@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.clustering import TopicModel
-from diptych.encoders.encoder import Encoder, Modality, check_texts
+from diptych.encoders.encoder import Encoder, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
 from diptych.estimators import check_is_fitted, scikit_learn
@@ -63,13 +64,12 @@ def weighted_counts(counts: scipy.sparse.csr_matrix, idf: FloatArray) -> scipy.s
     return scikit_learn("sklearn.preprocessing").normalize(weights @ scipy.sparse.diags(idf), copy=False)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WordEncoder(Encoder):
     """An encoder of texts with the parameters of :class:`WordPipeline`: ``stop_words`` and ``lemmas``."""
 
-    modality: ClassVar[Modality] = "text"
-
-    stop_words: str | None
-    lemmas: bool | str
+    stop_words: str | None = "english"
+    lemmas: bool | str = False
 
     @property
     def pipeline(self) -> WordPipeline:
@@ -77,7 +77,24 @@ class WordEncoder(Encoder):
         return WordPipeline(stop_words=self.stop_words, lemmas=self.lemmas)
 
 
-class Tfidf(WordEncoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _CountedWords(WordEncoder):
+    """An encoder that learns which words there are in the training texts, and counts them."""
+
+    min_documents: int = 2
+
+    def _learn_counts(self, texts: Sequence[str], max_words: int | None = None) -> scipy.sparse.csr_matrix:
+        """Learn the vocabulary, and return the counts of its words in the training texts."""
+        self.vocabulary_ = learn_vocabulary(texts, self.pipeline, self.min_documents, max_words)
+        return count_words(texts, self.vocabulary_, self.pipeline)
+
+    def _counts(self, texts: Sequence[str]) -> scipy.sparse.csr_matrix:
+        check_is_fitted(self)
+        return count_words(texts, self.vocabulary_, self.pipeline)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Tfidf(_CountedWords):
     """TF-IDF weights of the commonest words: one feature per word, rows of unit length.
 
     A word that occurs c times weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where n_w of the n training texts hold
@@ -112,41 +129,27 @@ class Tfidf(WordEncoder):
     array([[0.81, 0.58, 0.  ]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        *,
-        max_words: int = 1000,
-        stop_words: str | None = "english",
-        lemmas: bool | str = False,
-        min_documents: int = 2,
-    ) -> None:
-        self.max_words = max_words
-        self.stop_words = stop_words
-        self.lemmas = lemmas
-        self.min_documents = min_documents
+    max_words: int = 1000
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary and the word weights from training texts."""
         if self.max_words < 1:
             raise InvalidInputError(f"max_words must be at least 1, got {self.max_words}")
-        self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents, self.max_words)
-        self.idf_ = inverse_document_frequencies(count_words(items, self.vocabulary_, self.pipeline))
+        self.idf_ = inverse_document_frequencies(self._learn_counts(items, self.max_words))
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of unit length per text, zero for a text without a known word."""
-        check_is_fitted(self)
-        counts = count_words(items, self.vocabulary_, self.pipeline)
+        counts = self._counts(items)
         return np.asarray(weighted_counts(counts, self.idf_).astype(np.float32).toarray())
 
 
-class TfidfTopics(WordEncoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TfidfTopics(_CountedWords):
     """Latent semantic analysis: the leading singular directions of the TF-IDF matrix.
 
-    A word that occurs c times weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where
-    n_w of the n training texts hold it; rows are scaled to unit length, projected on the leading right
-    singular vectors of the training matrix and scaled to unit length again. A text without any known word becomes
-    zero.
+    The rows of :class:`Tfidf`, with all words, are projected on the leading right singular vectors of the training
+    matrix and scaled to unit length again. A text without any known word becomes zero.
 
     Deerwester et al., "Indexing by latent semantic analysis", JASIS 1990. Use it for captions and documents when no
     sentence encoder is at hand; it learns from the training texts alone.
@@ -155,10 +158,8 @@ class TfidfTopics(WordEncoder):
     ----------
     n_components:
         The number of features; fewer when the training texts do not span as many.
-    stop_words, lemmas:
-        As in :class:`WordPipeline`.
-    min_documents:
-        Words in fewer training texts are left out.
+    stop_words, lemmas, min_documents:
+        As in :class:`Tfidf`.
 
     Attributes
     ----------
@@ -174,34 +175,21 @@ class TfidfTopics(WordEncoder):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 100,
-        stop_words: str | None = "english",
-        lemmas: bool | str = False,
-        min_documents: int = 2,
-    ) -> None:
-        self.n_components = n_components
-        self.stop_words = stop_words
-        self.lemmas = lemmas
-        self.min_documents = min_documents
+    n_components: int = 100
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary, the word weights and the directions from training texts."""
         if self.n_components < 1:
             raise InvalidInputError(f"n_components must be at least 1, got {self.n_components}")
-        self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
-        counts = count_words(items, self.vocabulary_, self.pipeline)
+        counts = self._learn_counts(items)
         self.idf_ = inverse_document_frequencies(counts)
         self.components_ = self._directions(weighted_counts(counts, self.idf_))
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of unit length per text, zero for a text without a known word."""
-        check_is_fitted(self)
-        weighted = weighted_counts(count_words(items, self.vocabulary_, self.pipeline), self.idf_)
-        return unit_rows(weighted @ self.components_.T).astype(np.float32)
+        counts = self._counts(items)
+        return unit_rows(weighted_counts(counts, self.idf_) @ self.components_.T).astype(np.float32)
 
     def _directions(self, weighted: scipy.sparse.csr_matrix) -> FloatArray:
         if self.n_components < min(weighted.shape):
@@ -217,7 +205,8 @@ class TfidfTopics(WordEncoder):
         return np.asarray(directions[kept] * np.sign(largest))
 
 
-class LdaTopics(WordEncoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LdaTopics(_CountedWords):
     """Topic proportions of latent Dirichlet allocation: non-negative rows that sum to one.
 
     Every text is a mixture of topics, every topic a distribution over words; both are inferred by variational Bayes.
@@ -232,7 +221,7 @@ class LdaTopics(WordEncoder):
     n_topics:
         The number of topics, and of features.
     stop_words, lemmas, min_documents:
-        As in :class:`TfidfTopics`.
+        As in :class:`Tfidf`.
     max_iter:
         Passes over the training texts.
     random_state:
@@ -252,22 +241,9 @@ class LdaTopics(WordEncoder):
     ((4, 2), True)
     """
 
-    def __init__(
-        self,
-        *,
-        n_topics: int = 50,
-        stop_words: str | None = "english",
-        lemmas: bool | str = False,
-        min_documents: int = 2,
-        max_iter: int = 20,
-        random_state: int = 0,
-    ) -> None:
-        self.n_topics = n_topics
-        self.stop_words = stop_words
-        self.lemmas = lemmas
-        self.min_documents = min_documents
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_topics: int = 50
+    max_iter: int = 20
+    random_state: int = 0
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary and the topics from training texts."""
@@ -275,13 +251,13 @@ class LdaTopics(WordEncoder):
             raise InvalidInputError(
                 f"n_topics and max_iter must be at least 1, got {self.n_topics} and {self.max_iter}"
             )
-        self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
-        counts = count_words(items, self.vocabulary_, self.pipeline)
-        topics = TopicModel.learn(counts, self.n_topics, max_iter=self.max_iter, seed=self.random_state)
+        topics = TopicModel.learn(
+            self._learn_counts(items), self.n_topics, max_iter=self.max_iter, seed=self.random_state
+        )
         self.components_ = topics.components
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return the topic proportions of each text."""
-        check_is_fitted(self)
-        return TopicModel(self.components_).proportions(count_words(items, self.vocabulary_, self.pipeline))
+        counts = self._counts(items)
+        return TopicModel(self.components_).proportions(counts)

