@@ -15,27 +15,29 @@ from scipy.stats import rankdata
 
 from diptych.benchmark.peak_memory import PeakMemory, peak_resident_bytes
 from diptych.benchmark.published import published_value
-from diptych.benchmark.studies.web_methods import WebScorer
+from diptych.benchmark.studies.web_data import (
+    JudgedLists,
+    WebData,
+    caption_lists,
+    class_lists,
+    crowd_lists,
+    expert_lists,
+    simulate_clicks,
+    word_lists,
+)
 from diptych.benchmark.web import (
     AVERAGE_FUSION,
     FEATURE_FUSION,
     LEARNED_FUSION,
     RANDOM_ROW,
     FusedRuns,
-    JudgedLists,
-    WebData,
     WebMethod,
     WebReport,
     WebRun,
-    caption_lists,
-    class_lists,
-    crowd_lists,
-    expert_lists,
+    WebScorer,
     measure_run,
     run_web,
-    simulate_clicks,
     web_methods,
-    word_lists,
 )
 from diptych.cli.bench.clicks import draw_click_benchmark, print_click_benchmark
 from diptych.cli.bench.studies import bench_clicks

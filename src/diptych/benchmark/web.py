@@ -1,31 +1,39 @@
-"""Methods for click logs compared on human judgements of web-like queries."""
+"""Methods for click logs compared on human judgements of web-like queries: each measured once, and their fusions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+import hashlib
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.arrays import BoolArray, FloatArray
+from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks, unit_rows
+from diptych.atomic_files import atomic_write
+from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.runner import BenchmarkReport, Stage, select_methods, silent_stage
 from diptych.benchmark.studies.web_data import (
-    FEATURES,
     JudgedLists,
     WebData,
-    caption_lists,
-    class_lists,
-    crowd_lists,
-    expert_lists,
-    flickr8k_web,
-    simulate_clicks,
-    word_lists,
 )
-from diptych.benchmark.studies.web_methods import FusedRuns, WebMethod, WebRun, measure_run, web_methods
-from diptych.encoders import Visualness, clean_query
+from diptych.encoders import (
+    FeatureCache,
+    ImageNetLabels,
+    MeanWordVectors,
+    TfidfTopics,
+    Visualness,
+    clean_query,
+    imagenet_labels,
+    label_vectors,
+    load_word_vectors,
+)
+from diptych.estimators import clone
 from diptych.metrics import (
     AP,
     NDCG,
@@ -36,28 +44,263 @@ from diptych.metrics import (
     randomisation_test,
     spearman,
 )
-from diptych.models import Image2Text, Text2Image
+from diptych.models import (
+    CCA,
+    PSI,
+    ConSE,
+    CoordinateAscent,
+    CrossModalModel,
+    DeViSE,
+    Image2Text,
+    ImageAnnotation,
+    OnlineClassification,
+    Preprocessed,
+    QueryBasedScoring,
+    Text2Image,
+    fuse_scores,
+)
+from diptych.models.clicks.click_model import ClickModel
 from diptych.protocols import QueryGroups
 
-__all__ = [
-    "FEATURES",
-    "FusedRuns",
-    "JudgedLists",
-    "WebData",
-    "WebMethod",
-    "WebReport",
-    "WebRun",
-    "caption_lists",
-    "class_lists",
-    "crowd_lists",
-    "expert_lists",
-    "flickr8k_web",
-    "measure_run",
-    "run_web",
-    "simulate_clicks",
-    "web_methods",
-    "word_lists",
-]
+Scores = Callable[[Sequence[str], str], FloatArray]
+"""Scores queries against the pictures of a part, (queries, pictures); larger is better."""
+
+# Pairs with two clicks and more, as the authors' released code takes them; few passes, since the log is small.
+_TRAINING: dict[str, Any] = {"min_clicks": 2.0, "epochs": 6}
+_REVISION = 2
+_DEVELOPMENT = "captions"
+
+
+@dataclass(frozen=True)
+class WebScorer:
+    """How a method learns from the data with one kind of image features.
+
+    ``settings`` tell it from others of its kind, as plain values.
+    """
+
+    settings: Mapping[str, Any]
+    fit: Callable[[WebData, str], Scores]
+
+
+def click_scorer(model: ClickModel) -> WebScorer:
+    """Return what fits a click model on the log."""
+
+    def fit(data: WebData, feature: str) -> Scores:
+        fitted: ClickModel = clone(model).fit_clicks(data.log, data.logged(feature))
+        return lambda queries, part: fitted.scores(list(queries), data.features[feature][part])
+
+    return WebScorer({"model": type(model).__name__, **model.get_params()}, fit)
+
+
+def conse_scorer() -> WebScorer:
+    """Return ConSE: a picture is the mean vector of its ten likeliest ImageNet labels, a query that of its words.
+
+    The network's own classifier makes probabilities of its features, so no picture is read again, and nothing learned.
+    """
+
+    def fit(data: WebData, feature: str) -> Scores:
+        table = load_word_vectors()
+        words, labels = MeanWordVectors(vectors=table), ImageNetLabels(network=feature)
+        vectors, _ = label_vectors([label.lemmas[0] for label in imagenet_labels()], table)
+        some = labels.probabilities(data.features[feature]["dev"][:2])
+        model = ConSE(label_vectors=vectors).fit(some, vectors[: len(some)])
+
+        def scores(queries: Sequence[str], part: str) -> FloatArray:
+            probabilities = labels.probabilities(data.features[feature][part])
+            return model.similarity(probabilities, words.transform(list(queries))).T
+
+        return scores
+
+    return WebScorer({"model": "ConSE", "n_labels": 10, "vectors": "auto"}, fit)
+
+
+def retriever_scorer() -> WebScorer:
+    """Return CCA of the training pictures and their whole captions, as a retriever starts with."""
+    unfitted = Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2")
+
+    def fit(data: WebData, feature: str) -> Scores:
+        cache, train = FeatureCache(), data.splits.train
+        texts = cache.encode(data.text_encoder, list(train.texts))
+        model = clone(unfitted).fit(data.features[feature]["train"][train.owners], texts)
+
+        def scores(queries: Sequence[str], part: str) -> FloatArray:
+            asked = cache.encode(data.text_encoder, list(queries))
+            similarity: FloatArray = model.similarity(data.features[feature][part], asked)
+            return similarity.T
+
+        return scores
+
+    parameters = unfitted.get_params().items()
+    settings = {key: value for key, value in parameters if not isinstance(value, CrossModalModel)}
+    return WebScorer(settings, fit)
+
+
+def clicked_cca_scorer() -> WebScorer:
+    """Return CCA of the log alone: clicked pictures and topics of the words that they were clicked for."""
+    words = TfidfTopics(n_components=256)
+    model = CCA(n_components=256, regularization=1.0, weight_power=0.5)
+
+    def fit(data: WebData, feature: str) -> Scores:
+        log, images = data.log, unit_rows(data.logged(feature))
+        encoder = clone(words).fit(list(log.queries))
+        texts = encoder.transform(list(log.queries))
+        pairs = np.flatnonzero(log.clicks >= _TRAINING["min_clicks"])
+        fitted = clone(model)
+        blocks = [pairs[rows] for rows in row_blocks(len(pairs))]
+        sums = (fitted.moments(images[log.image_ids[rows]], texts[log.query_ids[rows]]) for rows in blocks)
+        fitted.fit_moments(reduce(lambda one, other: one.merge(other), sums))
+
+        def scores(queries: Sequence[str], part: str) -> FloatArray:
+            asked = encoder.transform(list(queries))
+            similarity: FloatArray = fitted.similarity(unit_rows(data.features[feature][part]), asked)
+            return similarity.T
+
+        return scores
+
+    return WebScorer({"model": "CCA of clicks", **model.get_params(), **words.get_params()}, fit)
+
+
+@dataclass(frozen=True)
+class WebMethod:
+    """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions."""
+
+    name: str
+    title: str
+    scorer: WebScorer
+    is_fused: bool = True
+
+
+def web_methods() -> dict[str, WebMethod]:
+    """Return every method of the comparison by its name.
+
+    Fusions are of the paper's methods that learn from the log: without ConSE they do better on the development part.
+    """
+    methods = (
+        WebMethod("image2text", "image2text", click_scorer(Image2Text())),
+        WebMethod("image-annotation", "image2text, words", click_scorer(ImageAnnotation()), False),
+        WebMethod("text2image", "text2image", click_scorer(Text2Image())),
+        WebMethod("query-based-scoring", "query-based scoring", click_scorer(QueryBasedScoring()), False),
+        WebMethod("online-classification", "online classification", click_scorer(OnlineClassification()), False),
+        WebMethod("psi", "PSI", click_scorer(PSI(**_TRAINING))),
+        WebMethod("devise", "DeViSE", click_scorer(DeViSE(**_TRAINING))),
+        WebMethod("conse", "ConSE", conse_scorer(), False),
+        WebMethod("cca", "CCA", clicked_cca_scorer(), False),
+        WebMethod("retriever", "our retriever (captions)", retriever_scorer(), False),
+    )
+    return {method.name: method for method in methods}
+
+
+@dataclass(frozen=True, eq=False)
+class WebRun:
+    """The scores a method gives to every list, and what learning and scoring cost; seconds are of processor time."""
+
+    method: str
+    feature: str
+    scores: Mapping[str, FloatArray]
+    fit_seconds: float
+    fit_megabytes: float
+    test_seconds: float
+    test_megabytes: float
+
+
+def measure_run(data: WebData, method: WebMethod, feature: str, folder: Path | None = None) -> WebRun:
+    """Fit and score, or read what an earlier run of the same settings on the same data left in ``folder``."""
+    settings = method.scorer.settings
+    file = None if folder is None else folder / f"{method.name}-{feature}-{_digest(data, settings, feature)}.npz"
+    if file is not None and file.is_file():
+        return _read(file, method.name, feature)
+    start = time.process_time()
+    with PeakMemory() as fitting:
+        fitted_scores = method.scorer.fit(data, feature)
+    fitted = time.process_time()
+    with PeakMemory() as testing:
+        scores = {
+            name: np.asarray(fitted_scores(lists.queries, part), dtype=np.float32)
+            for name, (lists, part) in data.every_list().items()
+        }
+    costs = (fitted - start, fitting.megabytes, time.process_time() - fitted, testing.megabytes)
+    run = WebRun(method.name, feature, scores, *costs)
+    if file is not None:
+        _write(file, run, costs)
+    return run
+
+
+def _digest(data: WebData, settings: Mapping[str, object], feature: str) -> str:
+    """Return a name for everything the scores depend on."""
+    plain = json.dumps({name: repr(value) for name, value in settings.items()}, sort_keys=True)
+    digest = hashlib.sha256(f"{_REVISION} {feature} {plain}".encode())
+    for array in (data.log.query_ids, data.log.image_ids, data.log.clicks):
+        digest.update(array.tobytes())
+    digest.update("\n".join(data.log.queries).encode())
+    for lists, part in data.every_list().values():
+        digest.update("\n".join(lists.queries).encode())
+        digest.update(data.features[feature][part].tobytes())
+    return digest.hexdigest()[:24]
+
+
+def _read(file: Path, method: str, feature: str) -> WebRun:
+    with np.load(file, allow_pickle=False) as stored:
+        scores = {name.removeprefix("scores/"): stored[name] for name in stored.files if name.startswith("scores/")}
+        return WebRun(method, feature, scores, *stored["costs"].tolist())
+
+
+def _write(file: Path, run: WebRun, costs: tuple[float, ...]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {f"scores/{name}": values for name, values in run.scores.items()}
+    with atomic_write(file) as draft, draft.open("wb") as stream:
+        np.savez(stream, costs=np.array(costs), **arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedRuns:
+    """A weighted sum of standardised scores: each part's scores of a list have mean 0 and deviation 1.
+
+    Dong et al. (2018) put scores through a sigmoid; z-scores, which that equation leaves to the reader, keep parts of
+    different scales comparable.
+    """
+
+    parts: tuple[WebRun, ...]
+    weights: FloatArray
+
+    @classmethod
+    def average(cls, parts: Sequence[WebRun]) -> FusedRuns:
+        """Return the fusion with equal weights."""
+        return cls(tuple(parts), np.full(len(parts), 1 / len(parts)))
+
+    @classmethod
+    def learned(
+        cls,
+        parts: Sequence[WebRun],
+        development: JudgedLists,
+        queries: IntArray | None = None,
+        *,
+        restarts: int = 2,
+        trials: int = 12,
+        seed: int = 0,
+    ) -> FusedRuns:
+        """Return the fusion whose weights coordinate ascent finds on queries of the development part."""
+        standard = [fuse_scores([part.scores[_DEVELOPMENT]], rescale="zscore") for part in parts]
+        chosen = np.arange(len(development.queries)) if queries is None else queries
+        scores, grades = [], []
+        for query in chosen.tolist():
+            columns, own = development.candidates(query)
+            scores.append(np.stack([part[query, columns] for part in standard]))
+            grades.append(own)
+        ascent = CoordinateAscent(measure=NDCG(), restarts=restarts, trials=trials, random_state=seed).fit(
+            scores, grades
+        )
+        return cls(tuple(parts), ascent.weights_)
+
+    def scores(self, name: str) -> FloatArray:
+        """Return the fused scores of a list."""
+        return fuse_scores([part.scores[name] for part in self.parts], self.weights, rescale="zscore")
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The weight of each part by its name."""
+        names = (f"{part.method} {part.feature}" for part in self.parts)
+        return dict(zip(names, self.weights.tolist(), strict=True))
+
 
 AVERAGE_FUSION = "average fusion"
 LEARNED_FUSION = "learned fusion"
@@ -100,8 +343,8 @@ class WebReport(BenchmarkReport):
         self._visualness = visualness
         self._scores: dict[tuple[str, str, str], FloatArray] = {}
         self._values: dict[tuple[str, str, str, int], FloatArray] = {}
-        self._noisy: dict[tuple[str, int, int], JudgedLists] = {}
         self._curves: dict[tuple[str, str, tuple[int, ...]], list[tuple[float, float]]] = {}
+        self._weights: dict[str, FusedRuns] = {}
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -132,14 +375,9 @@ class WebReport(BenchmarkReport):
         """Return the measure of every query of a list, with ``fold`` times noise, mean over seeds."""
         key = (row, column, name, fold)
         if key not in self._values:
-            scores, measure = self._scores_of(row, column, name), self.measure(name)
-            draws = [
-                evaluate_scores(scores, self._lists(name, fold, seed).relevance, [measure], empty="zero").values[
-                    measure
-                ]
-                for seed in range(self.seeds if fold else 1)
-            ]
-            self._values[key] = np.mean(draws, axis=0)
+            scores, lists = self._scores_of(row, column, name), self.data.every_list()[name][0]
+            noisy = [lists.with_noise(fold, seed) for seed in range(self.seeds)] if fold else [lists]
+            self._values[key] = np.mean([measured(scores, one, self.measure(name)) for one in noisy], axis=0)
         return self._values[key]
 
     def mean(self, row: str, column: str, name: str, fold: int = 0) -> float:
@@ -149,7 +387,7 @@ class WebReport(BenchmarkReport):
     def upper_bound(self, name: str) -> float:
         """Return what a ranking by the grades themselves reaches."""
         lists, measure = self.data.every_list()[name][0], self.measure(name)
-        return evaluate_scores(lists.grades.toarray(), lists.relevance, [measure], empty="zero")[measure]
+        return float(measured(lists.grades.toarray(), lists, measure).mean())
 
     def compare(self, row: str, other: str, column: str, name: str) -> RandomisationTest:
         """Test whether two rows differ on the queries of a list; either may be ``random``."""
@@ -159,20 +397,13 @@ class WebReport(BenchmarkReport):
         """Return the mean at each fold of noise."""
         return [self.mean(row, column, name, fold) for fold in folds]
 
-    def visualness(self, name: str) -> FloatArray:
-        """Return the visualness of a list's queries."""
-        measure = Visualness() if self._visualness is None else self._visualness
-        return measure.scores(self.data.every_list()[name][0].queries)
-
     def group_means(self, row: str, column: str, name: str, fold: int = 1) -> list[float]:
         """Return the mean of each of the five groups of visualness."""
-        means: list[float] = QueryGroups().means(self._visual[name], self.values(row, column, name, fold)).tolist()
-        return means
+        return [*map(float, QueryGroups().means(self._visual[name], self.values(row, column, name, fold)))]
 
     def group_sizes(self, name: str) -> list[int]:
         """Return how many queries each group of visualness has."""
-        sizes: list[int] = np.bincount(QueryGroups().of(self._visual[name]), minlength=5).tolist()
-        return sizes
+        return [*map(int, np.bincount(QueryGroups().of(self._visual[name]), minlength=5))]
 
     def correlations(self, row: str, column: str, name: str, fold: int = 0) -> dict[str, SpearmanCorrelation]:
         """Return Spearman's correlation of a row's values with visualness, and with one over the length of queries."""
@@ -195,7 +426,7 @@ class WebReport(BenchmarkReport):
             self._curves[key] = []
             for count in counts:
                 scores = model.set_params(n_neighbours=count).scores(lists.queries, self.data.features[feature][part])
-                values = evaluate_scores(scores, lists.relevance, [NDCG()], empty="zero").values[NDCG()]
+                values = measured(scores, lists, NDCG())
                 self._curves[key].append((float(values.mean()), standard_error(values)))
         return self._curves[key]
 
@@ -209,16 +440,13 @@ class WebReport(BenchmarkReport):
         development = self.data.development
         order = np.random.default_rng(0).permutation(len(development.queries))
         first, second = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-        parts = self._parts(column)
-        measured = {}
-        for name, fusion in (
-            (LEARNED_FUSION, FusedRuns.learned(parts, development, first)),
-            (AVERAGE_FUSION, FusedRuns.average(parts)),
-        ):
-            scores = fusion.scores("captions")[second]
-            measured[name] = evaluate_scores(scores, development.select(second).relevance, [NDCG()]).values[NDCG()]
-        test = randomisation_test(measured[LEARNED_FUSION], measured[AVERAGE_FUSION], trials=self.trials)
-        return {name: float(values.mean()) for name, values in measured.items()} | {"p": test.p_value}
+        parts, asked = self._parts(column), development.select(second)
+        learned, average = (
+            measured(fusion.scores("captions")[second], asked, NDCG())
+            for fusion in (FusedRuns.learned(parts, development, first), FusedRuns.average(parts))
+        )
+        p_value = randomisation_test(learned, average, trials=self.trials).p_value
+        return {LEARNED_FUSION: float(learned.mean()), AVERAGE_FUSION: float(average.mean()), "p": p_value}
 
     def weights(self, column: str) -> Mapping[str, float]:
         """Return the learned weight of each part of a column."""
@@ -229,10 +457,9 @@ class WebReport(BenchmarkReport):
         lists = {name: self._list_json(name) for name in self.data.every_list()}
         costs = {
             f"{method} {feature}": {
-                "fit_seconds": run.fit_seconds,
-                "fit_megabytes": run.fit_megabytes,
-                "test_seconds": run.test_seconds,
-                "test_megabytes": run.test_megabytes,
+                f"{part}_{unit}": getattr(run, f"{part}_{unit}")
+                for part in ("fit", "test")
+                for unit in ("seconds", "megabytes")
             }
             for (method, feature), run in self.runs.items()
         }
@@ -240,14 +467,8 @@ class WebReport(BenchmarkReport):
             row: dict(zip(NEIGHBOUR_COUNTS, self.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS), strict=True))
             for row in NEIGHBOUR_MODELS
         }
-        experts = self._analysis_json("experts")
-        return {
-            "log": repr(self.data.log),
-            "lists": lists,
-            "experts": experts,
-            "neighbours": neighbours,
-            "costs": costs,
-        }
+        tables = {"lists": lists, "experts": self._analysis_json("experts"), "neighbours": neighbours, "costs": costs}
+        return {"log": repr(self.data.log), **tables}
 
     def _list_json(self, name: str) -> dict[str, Any]:
         lists, column = self.data.every_list()[name][0], self.columns[-1]
@@ -292,7 +513,9 @@ class WebReport(BenchmarkReport):
 
     @cached_property
     def _visual(self) -> dict[str, FloatArray]:
-        return {name: self.visualness(name) for name in self.data.every_list()}
+        """The visualness of the queries of every list."""
+        visualness = self._visualness or Visualness()
+        return {name: visualness.scores(lists.queries) for name, (lists, _) in self.data.every_list().items()}
 
     @cached_property
     def _fused_methods(self) -> tuple[str, ...]:
@@ -307,17 +530,13 @@ class WebReport(BenchmarkReport):
             self._weights[column] = FusedRuns.learned(self._parts(column), self.data.development)
         return self._weights[column]
 
-    @cached_property
-    def _weights(self) -> dict[str, FusedRuns]:
-        return {}
-
     def _scores_of(self, row: str, column: str, name: str) -> FloatArray:
         key = (row, column, name)
         if key not in self._scores:
-            self._scores[key] = self._fused_scores(row, column, name)
+            self._scores[key] = self._measured_or_fused_scores(row, column, name)
         return self._scores[key]
 
-    def _fused_scores(self, row: str, column: str, name: str) -> FloatArray:
+    def _measured_or_fused_scores(self, row: str, column: str, name: str) -> FloatArray:
         if row == RANDOM_ROW:
             # Equal scores: measures are exact expectations over random orders.
             return np.zeros(self.data.every_list()[name][0].grades.shape, dtype=np.float32)
@@ -329,12 +548,10 @@ class WebReport(BenchmarkReport):
             return FusedRuns.average([self.runs[row, feature] for feature in self.features]).scores(name)
         return self.runs[row, column].scores[name]
 
-    def _lists(self, name: str, fold: int, seed: int) -> JudgedLists:
-        key = (name, fold, seed)
-        if key not in self._noisy:
-            lists = self.data.every_list()[name][0]
-            self._noisy[key] = lists.with_noise(fold, seed) if fold else lists
-        return self._noisy[key]
+
+def measured(scores: FloatArray, lists: JudgedLists, measure: Measure) -> FloatArray:
+    """Return the measure of every query; one without a relevant picture has the worst value."""
+    return evaluate_scores(scores, lists.relevance, [measure], empty="zero").values[measure]
 
 
 def standard_error(values: FloatArray) -> float:

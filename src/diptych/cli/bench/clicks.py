@@ -9,9 +9,9 @@ from rich.console import Console
 
 from diptych import figures
 from diptych.benchmark.published import published_rows, published_value
+from diptych.benchmark.studies.web_data import FEATURES
 from diptych.benchmark.web import (
     AVERAGE_FUSION,
-    FEATURES,
     LEARNED_FUSION,
     NEIGHBOUR_COUNTS,
     NEIGHBOUR_MODELS,

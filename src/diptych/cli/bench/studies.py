@@ -224,7 +224,8 @@ def bench_clicks(
     The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
     al. (2018), with what they print beside ours.
     """
-    from diptych.benchmark.web import chosen_methods, flickr8k_web, run_web
+    from diptych.benchmark.studies.web_data import flickr8k_web
+    from diptych.benchmark.web import chosen_methods, run_web
     from diptych.cli.bench.clicks import draw_click_benchmark, print_click_benchmark
     from diptych.data import cache_folder
 
