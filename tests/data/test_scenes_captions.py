@@ -27,6 +27,8 @@ SINGULARS = {
     "sailboat": "boat",
     "automobile": "car",
     "cottage": "house",
+    "toadstool": "mushroom",
+    "spaceship": "rocket",
 }
 PLURALS = {noun + ("" if noun == "fish" else "s"): SINGULARS[noun] for noun in SINGULARS}
 ADJECTIVES = {

@@ -32,8 +32,12 @@ def test_weights_and_directions_are_those_of_scikit_learn(captions: list[str]) -
     assert encoder.vocabulary_ == tuple(reference.get_feature_names_out())
     np.testing.assert_allclose(encoder.idf_, reference.idf_)
     expected = TruncatedSVD(10, algorithm="arpack", random_state=0).fit_transform(matrix)
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = encoder.transform(captions)
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    # Captions of rare words alone lie outside all ten directions: what is left of them is rounding.
+    inside = lengths[:, 0] > 1e-6
+    assert inside.mean() > 0.9
+    expected = (expected / lengths)[inside]
+    found = encoder.transform(captions)[inside]
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-5)
 
 

@@ -1,6 +1,6 @@
 """Scenes: a generated data set of illustrated little worlds with captions, identical on every machine.
 
-Six kinds of things in ten colours and three sizes stand, fly and swim in six places. A small NumPy rasteriser draws
+Eight kinds of things in ten colours and three sizes stand, fly and swim in six places. A small NumPy rasteriser draws
 them by operations whose result IEEE 754 fixes to the last bit, so that picture number *i* of a seed is the same bytes
 everywhere. Use it for demonstrations, tests and end-to-end training without a download.
 """

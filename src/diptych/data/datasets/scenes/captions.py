@@ -14,6 +14,8 @@ NOUNS: dict[str, tuple[tuple[str, str], ...]] = {
     "fish": (("fish", "fish"),),
     "house": (("house", "houses"), ("cottage", "cottages")),
     "kite": (("kite", "kites"),),
+    "mushroom": (("mushroom", "mushrooms"), ("toadstool", "toadstools")),
+    "rocket": (("rocket", "rockets"), ("spaceship", "spaceships")),
 }
 # Other words for colours and sizes; without any, the name is the word.
 LOOK_WORDS: dict[str, tuple[str, ...]] = {
@@ -33,6 +35,8 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "fish": ("swims",),
     "house": ("stands",),
     "kite": ("flies", "soars"),
+    "mushroom": ("grows", "stands"),
+    "rocket": ("flies", "zooms"),
 }
 _SAILING = ("sails", "floats")
 # Where something is, by background and setting; each phrase follows a verb or a noun.

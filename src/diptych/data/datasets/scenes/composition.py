@@ -49,6 +49,8 @@ _KINDS: dict[str, tuple[int, ...]] = {
     "fish": (0, 5, 0, 0, 0, 16),
     "house": (7, 3, 8, 8, 4, 1),
     "kite": (10, 9, 3, 2, 3, 0),
+    "mushroom": (14, 1, 3, 5, 0, 0),
+    "rocket": (2, 2, 12, 3, 4, 0),
 }
 # The height of the feet of things on the ground, and of the centres of others, by place.
 _GROUND: dict[str, tuple[float, float]] = {
@@ -87,7 +89,7 @@ def depth(thing: SceneObject) -> tuple[int, float]:
 def _place(rng: PortableRandom, kind: str, colour: str, size: str, background: str) -> SceneObject:
     extent = SIZES[size] * rng.uniform(0.93, 1.07)
     x = rng.uniform(extent + 0.01, 0.99 - extent)
-    if kind == "kite":
+    if kind in ("kite", "rocket"):
         setting, y = "air", rng.uniform(*_AIR)
     elif kind == "fish" or (kind == "boat" and background == "seaside"):
         setting, y = "water", rng.uniform(*_WATER[background])

@@ -26,6 +26,7 @@ from diptych.data.datasets.scenes.canvas import (
 _WOOD: RGB = (150, 104, 66)
 _GLASS: RGB = (186, 224, 240)
 _LAMP: RGB = (255, 226, 130)
+_CREAM: RGB = (244, 232, 208)
 
 
 def _dark(colour: str) -> RGB:
@@ -96,6 +97,21 @@ def _kite(pen: Pen, colour: str, paint: Field) -> None:
     pen.fill(np.maximum(sail, cross), _dark(colour), 0.8)
 
 
+def _mushroom(pen: Pen, colour: str, paint: Field) -> None:
+    pen.solid(box(pen.u, pen.v, 0, 0.5, 0.24, 0.46), _CREAM)
+    pen.body(np.maximum(ellipse(pen.u, pen.v, 0, 0.12, 0.95, 1.05), pen.v - 0.12), paint, _dark(colour))
+    for x, y in ((-0.45, -0.2), (0.1, -0.5), (0.5, -0.15)):
+        pen.fill(circle(pen.u, pen.v, x, y, 0.13), WHITE)
+
+
+def _rocket(pen: Pen, colour: str, paint: Field) -> None:
+    pen.fill(ellipse(pen.u, pen.v, 0, 0.72, 0.24, 0.28), _LAMP)
+    pen.solid(polygon(np.abs(pen.u), pen.v, [(0.2, 0.1), (0.66, 0.46), (0.7, 0.84), (0.22, 0.56)]), _deep(colour))
+    pen.body(np.maximum(ellipse(pen.u, pen.v, 0, 0.05, 0.42, 1.03), pen.v - 0.6), paint, _dark(colour))
+    pen.fill(circle(pen.u, pen.v, 0, -0.16, 0.23), WHITE)
+    pen.solid(circle(pen.u, pen.v, 0, -0.16, 0.16), _GLASS, 0.04)
+
+
 _DRAWERS: dict[str, Callable[[Pen, str, Field], None]] = {
     "ball": _ball,
     "boat": _boat,
@@ -103,6 +119,8 @@ _DRAWERS: dict[str, Callable[[Pen, str, Field], None]] = {
     "fish": _fish,
     "house": _house,
     "kite": _kite,
+    "mushroom": _mushroom,
+    "rocket": _rocket,
 }
 
 CLASS_NAMES: tuple[str, ...] = tuple(_DRAWERS)
