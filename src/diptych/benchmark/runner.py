@@ -194,14 +194,13 @@ def measure_methods(
     results: list[R] = []
     left_out: dict[str, str] = {}
     for key, method in methods.items():
-        reason = why_not(method)
-        if not reason:
-            try:
-                results += measure(key, method)
-            except MissingPackageError as error:
-                reason = str(error)
-        if reason:
+        if reason := why_not(method):
             left_out[key] = reason
+            continue
+        try:
+            results += measure(key, method)
+        except MissingPackageError as error:
+            left_out[key] = str(error)
     return tuple(results), left_out
 
 

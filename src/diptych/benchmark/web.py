@@ -343,6 +343,7 @@ class WebReport(BenchmarkReport):
         self._visualness = visualness
         self._scores: dict[tuple[str, str, str], FloatArray] = {}
         self._values: dict[tuple[str, str, str, int], FloatArray] = {}
+        self._noisy: dict[tuple[str, int], list[JudgedLists]] = {}
         self._curves: dict[tuple[str, str, tuple[int, ...]], list[tuple[float, float]]] = {}
         self._weights: dict[str, FusedRuns] = {}
 
@@ -375,9 +376,9 @@ class WebReport(BenchmarkReport):
         """Return the measure of every query of a list, with ``fold`` times noise, mean over seeds."""
         key = (row, column, name, fold)
         if key not in self._values:
-            scores, lists = self._scores_of(row, column, name), self.data.every_list()[name][0]
-            noisy = [lists.with_noise(fold, seed) for seed in range(self.seeds)] if fold else [lists]
-            self._values[key] = np.mean([measured(scores, one, self.measure(name)) for one in noisy], axis=0)
+            scores, measure = self._scores_of(row, column, name), self.measure(name)
+            draws = [measured(scores, lists, measure) for lists in self._noisy_lists(name, fold)]
+            self._values[key] = np.mean(draws, axis=0)
         return self._values[key]
 
     def mean(self, row: str, column: str, name: str, fold: int = 0) -> float:
@@ -547,6 +548,14 @@ class WebReport(BenchmarkReport):
         if column == FEATURE_FUSION:
             return FusedRuns.average([self.runs[row, feature] for feature in self.features]).scores(name)
         return self.runs[row, column].scores[name]
+
+    def _noisy_lists(self, name: str, fold: int) -> list[JudgedLists]:
+        """Return a list with every draw of noise; all rows and columns are measured on the same draws."""
+        if (name, fold) not in self._noisy:
+            lists = self.data.every_list()[name][0]
+            draws = [lists.with_noise(fold, seed) for seed in range(self.seeds)] if fold else [lists]
+            self._noisy[name, fold] = draws
+        return self._noisy[name, fold]
 
 
 def measured(scores: FloatArray, lists: JudgedLists, measure: Measure) -> FloatArray:

@@ -74,7 +74,9 @@ def expert_lists(splits: DatasetSplits) -> JudgedLists:
     Captions for which no judged picture is good tell methods apart in nothing and are left out.
     """
     judged: Iterable[ExpertJudgement] = splits.extra("expert_judgements")
-    return _lists("experts", splits.test, ((one.caption_id, one.image_id, _grade(one.mean_score)) for one in judged))
+    return _lists(
+        "experts", splits.test, ((one.caption_id, one.image_id, _grade(one.mean_score, 3.5, 2.5)) for one in judged)
+    )
 
 
 def crowd_lists(splits: DatasetSplits) -> JudgedLists:
@@ -84,7 +86,7 @@ def crowd_lists(splits: DatasetSplits) -> JudgedLists:
     which no judged picture is good are left out.
     """
     judged: Iterable[CrowdJudgement] = splits.extra("crowd_judgements")
-    return _lists("crowd", splits.test, ((one.caption_id, one.image_id, _share_grade(one.share)) for one in judged))
+    return _lists("crowd", splits.test, ((one.caption_id, one.image_id, _grade(one.share, 1, 0.5)) for one in judged))
 
 
 def caption_lists(pairs: Pairs, *, near: int = 10, far: int = 20, seed: int = 0) -> JudgedLists:
@@ -147,12 +149,8 @@ def _listed(title: str, asked: Sequence[tuple[str, dict[int, float]]], n_images:
     return JudgedLists(title, tuple(query for query, _ in asked), matrix)
 
 
-def _grade(mean_score: float) -> float:
-    return 3.0 if mean_score >= 3.5 else 2.0 if mean_score >= 2.5 else 0.0
-
-
-def _share_grade(share: float) -> float:
-    return 3.0 if share == 1 else 2.0 if share >= 0.5 else 0.0
+def _grade(score: float, excellent: float, good: float) -> float:
+    return 3.0 if score >= excellent else 2.0 if score >= good else 0.0
 
 
 def _lists(title: str, test: Pairs, judged: Iterable[tuple[str, str, float]]) -> JudgedLists:
@@ -164,15 +162,11 @@ def _lists(title: str, test: Pairs, judged: Iterable[tuple[str, str, float]]) ->
         raise InvalidInputError("no caption has a picture that was judged good; check the judgements")
     text_of = dict(zip(test.text_ids.tolist(), test.texts, strict=True))
     column_of = {name: column for column, name in enumerate(test.ids.tolist())}
-    places = [
-        (row, column_of[image], grade)
-        for row, images in enumerate(useful.values())
-        for image, grade in images.items()
-        if image in column_of
+    asked = [
+        (str(text_of[caption]), {column_of[image]: grade for image, grade in images.items() if image in column_of})
+        for caption, images in useful.items()
     ]
-    rows, columns, grades = zip(*places, strict=True)
-    matrix = sparse.csr_array((grades, (rows, columns)), shape=(len(useful), test.n_images), dtype=np.float64)
-    return JudgedLists(title, tuple(str(text_of[caption]) for caption in useful), matrix)
+    return _listed(title, asked, test.n_images)
 
 
 def word_lists(train: Pairs, test: Pairs, *, count: int = 50, visualness: Visualness | None = None) -> JudgedLists:
@@ -240,7 +234,9 @@ def simulate_clicks(
     >>> list(log.images), log.clicks.tolist()
     (['1', '2'], [3.0, 3.0])
     """
-    _check(searches=searches, shown=shown)
+    for name, count in (("searches", searches), ("shown", shown)):
+        if count < 1:
+            raise InvalidInputError(f"{name} must be at least 1, got {count}")
     rng = np.random.default_rng(seed)
     words = [clean_query(text) for text in pairs.texts]
     asked = [row for row, listed in enumerate(words) if listed]
@@ -267,12 +263,6 @@ def simulate_clicks(
         [str(pairs.ids[int(image)]) for image in triads[:, 1]],
         triads[:, 2],
     ).merged()
-
-
-def _check(**counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise InvalidInputError(f"{name} must be at least 1, got {count}")
 
 
 def _run_of_words(words: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
@@ -369,12 +359,7 @@ def flickr8k_web(*, seed: int = 0) -> WebData:
         "crowd": crowd_lists(splits),
         "words": word_lists(splits.train, splits.test),
     }
-    development = caption_lists(_development(splits))
+    assert splits.dev is not None
+    development = caption_lists(splits.dev)
     log = simulate_clicks(splits.train, seed=seed)
     return WebData(splits, log, features, lists, development, SentenceEncoder(), elsewhere)
-
-
-def _development(splits: DatasetSplits) -> Pairs:
-    if splits.dev is None:
-        raise ValueError("the data set has no development part")
-    return splits.dev
