@@ -1,7 +1,7 @@
 """Write NOTICE: the terms of everything that comes with Diptych or is installed with it.
 
 Licences of packages are read from the metadata of this environment, which has the versions of the locks, and the rest
-is in `scripts/bundled.py`. ``make notice`` calls it after ``make lock``.
+is in `scripts/bundled.toml`. ``make notice`` calls it after ``make lock``.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def licence_of(package: str) -> str:
     try:
         found = declared_licence(metadata(package))
     except PackageNotFoundError:
-        sys.exit(f"{package} is locked but not installed: make .venv/.ready-test, or name it in scripts/bundled.py")
+        sys.exit(f"{package} is locked but not installed: make .venv/.ready-test, or name it in scripts/bundled.toml")
     if found:
         return found
     if package in LICENCE_FILES:
         return f"{LICENCE_FILES[package]} (its licence file; the metadata declares none)"
     if package in WEIGHT_PACKAGES:
         return "not declared, see above"
-    sys.exit(f"{package} declares no licence: look at its files and write what is known into scripts/bundled.py")
+    sys.exit(f"{package} declares no licence: look at its files and write what is known into scripts/bundled.toml")
 
 
 def section(title: str, *parts: str) -> str:
