@@ -84,7 +84,7 @@ class Client(threading.Thread):
         name = f"{self._written} of client {self._number}, {self._run}"
         with self._timed(kind) as status:
             if kind == "add":
-                status[0], body = self._post(f"{self._base}/items", {"captions": [f"note {name}"]})
+                status[0], body = self._send("POST", f"{self._base}/items", {"captions": [f"note {name}"]})
             elif kind == "change":
                 status[0], body = self._send("PATCH", f"{self._base}/items/{item}", {"labels": [name]})
             else:
@@ -112,7 +112,7 @@ class Client(threading.Thread):
 
     def _search(self, query: str) -> None:
         with self._timed("search") as noted:
-            status, body = self._post(f"{self._base}/search", {"query": query, "limit": 30})
+            status, body = self._send("POST", f"{self._base}/search", {"query": query, "limit": 30})
             noted[0] = status
         if status != 200:
             self.errors.append(f"search: {status} {body[:200]!r}")
@@ -124,13 +124,10 @@ class Client(threading.Thread):
         answer = self._random.choice(found["answers"])
         click = {"search_id": found["search_id"], "item": answer["id"], "position": answer["rank"], "kind": "open"}
         with self._timed("click") as noted:
-            status, body = self._post(f"{self._base}/clicks", click)
+            status, body = self._send("POST", f"{self._base}/clicks", click)
             noted[0] = status
         if status != 201:
             self.errors.append(f"click: {status} {body[:200]!r}")
-
-    def _post(self, address: str, document: dict[str, Any]) -> tuple[int, bytes]:
-        return self._send("POST", address, document)
 
     def _send(self, method: str, address: str, document: dict[str, Any] | None = None) -> tuple[int, bytes]:
         self._connection.request(method, address, None if document is None else json.dumps(document), self._headers)

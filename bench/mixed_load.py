@@ -111,14 +111,9 @@ def main() -> int:
         found |= {"lost": len(missing), "p50_ms": round(median, 1), "p99_ms": round(tail, 1)}
         found |= {"memory_mib": round(resident), "memory_an_hour": round(an_hour, 4), "missed": missed}
         found |= {"cores": cores, "load_before": round(busy, 1), "load": round(os.getloadavg()[0], 1)}
-        add_to_record(found)
+        add_round(RECORD, FAULT, next_seed(RECORD, FAULT), **found)
     print(f"missed: {', '.join(missed)}" if missed else "all bars met")
     return 1 if missed else 0
-
-
-def add_to_record(found: dict[str, Any]) -> None:
-    """Add a run to the record of trials."""
-    add_round(RECORD, FAULT, next_seed(RECORD, FAULT), **found)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.campaign import RECORD as TRIALS
 from bench.campaign import recorded
+from bench.report import VERSIONS
 
 RECORD = Path(__file__).with_name("results") / "speed.json"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -44,9 +45,7 @@ def page(record: dict[str, Any], crowd: dict[str, Any]) -> str:
 def introduction(record: dict[str, Any]) -> str:
     """Return what the numbers mean and where they were measured."""
     machine = record["machine"]
-    versions = ", ".join(
-        f"{name} {machine[name]}" for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
-    )
+    versions = ", ".join(f"{name} {machine[name]}" for name in VERSIONS)
     return f"""# Performance
 
 <!-- Made by bench/performance_page.py from bench/results/speed.json. -->

@@ -2,13 +2,12 @@
 
     python -m bench.search [--quick]
 
-Needs the ``search`` extra; hnswlib and usearch are compared where they are installed. The same clustered vectors go
-into a collection and into bare indexes (faiss's inverted lists and HNSW, the HNSW of the others) whose effort is raised
-until they reach the collection's recall among the ten nearest. Then all answer the same queries in turns: bare indexes
-with positions of an array in memory, the collection with ids of items, after it has asked for changes of others. Texts
-stand for the vectors, so that nothing but storing and searching is measured. Codes are searched exactly, beside faiss,
-usearch and plain NumPy. Everything runs in one thread, by processor time. Bars: a recall of 0.95, 60 %
-of the speed of bare lists in batches, 80 % of faiss's on codes.
+Needs the ``search`` extra. The same clustered vectors go into a collection and into bare inverted lists of faiss, whose
+effort is raised until they reach the collection's recall among the ten nearest. Then both answer the same queries in
+turns: the lists with positions of an array in memory, the collection with ids of items, after it has asked for changes
+of others. Texts stand for the vectors, so that nothing but storing and searching is measured. Codes are searched
+exactly, beside faiss, plain NumPy and, where it is installed, usearch. Everything runs in one thread, by processor
+time. Bars: a recall of 0.95, 60 % of the speed of bare lists in batches, 80 % of faiss's on codes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ WIDTH = 256
 SINGLE = 100
 CODE_BYTES = 8
 LISTS = "faiss, inverted lists, in memory"
-HNSW = "faiss, HNSW"
 Search = Callable[[np.ndarray], np.ndarray]
 
 
@@ -66,45 +64,16 @@ def recall(truth: np.ndarray, found: np.ndarray) -> float:
     return float((truth[:, :, None] == found[:, None, :]).any(axis=2).mean())
 
 
-def bare_searches(vectors: np.ndarray, queries: np.ndarray, truth: np.ndarray, bar: float) -> dict[str, Search | None]:
-    """Build the bare indexes that are installed and raise their effort until they reach the recall."""
-    searches: dict[str, Search | None] = dict.fromkeys((LISTS, HNSW, "hnswlib", "usearch"))
-
-    def tune(name: str, search: Search, set_effort: Callable[[int], object], step: int) -> None:
-        for effort in range(step, 1024, step):
-            set_effort(effort)
-            if recall(truth, search(queries)) >= bar:
-                break
-        searches[name] = search
-
+def bare_lists(vectors: np.ndarray, queries: np.ndarray, truth: np.ndarray, bar: float) -> Search:
+    """Build bare inverted lists and raise their effort until they reach the recall."""
     rows, width = vectors.shape
     lists = faiss.index_factory(width, f"IVF{int(4 * rows**0.5)},Flat", faiss.METRIC_INNER_PRODUCT)
     lists.train(vectors)
     lists.add(vectors)
-    tune(LISTS, lambda asked: lists.search(asked, K)[1], lambda effort: setattr(lists, "nprobe", effort), 1)
-    graph = faiss.index_factory(width, "HNSW32", faiss.METRIC_INNER_PRODUCT)
-    graph.hnsw.efConstruction = 64
-    graph.add(vectors)
-    tune(HNSW, lambda asked: graph.search(asked, K)[1], lambda effort: setattr(graph.hnsw, "efSearch", effort), 4)
-    if installed("hnswlib"):
-        import hnswlib
-
-        other = hnswlib.Index(space="ip", dim=width)
-        other.init_index(max_elements=rows, M=32, ef_construction=64)
-        other.set_num_threads(1)
-        other.add_items(vectors)
-        tune("hnswlib", lambda asked: other.knn_query(asked, k=K)[0], lambda effort: other.set_ef(max(K, effort)), 4)
-    if installed("usearch"):
-        from usearch.index import Index
-
-        last = Index(ndim=width, metric="ip", dtype="f32", connectivity=32, expansion_add=64)
-        last.add(np.arange(rows), vectors, threads=1)
-
-        def by_usearch(asked: np.ndarray) -> np.ndarray:
-            return np.atleast_2d(last.search(asked, K, threads=1).keys)
-
-        tune("usearch", by_usearch, lambda effort: setattr(last, "expansion_search", effort), 4)
-    return searches
+    lists.nprobe = 1
+    while recall(truth, lists.search(queries, K)[1]) < bar and lists.nprobe < lists.nlist:
+        lists.nprobe += 1
+    return lambda asked: lists.search(asked, K)[1]
 
 
 def one_by_one(search: Search, queries: np.ndarray) -> None:
@@ -133,15 +102,15 @@ def vectors_in_a_collection(report: SpeedReport, rows: int, n_queries: int) -> N
             return collection.nearest(asked, K, target="texts", exact=False)[0]
 
         reached = recall(truth, np.vectorize(row_of.__getitem__)(ours(queries)))
-        report.hold(f"recall@{K}", reached >= RECALL_BAR, f"{reached:.4f}, to which the bare indexes are raised")
-        bare = bare_searches(stored, queries, truth, reached)
+        report.hold(f"recall@{K}", reached >= RECALL_BAR, f"{reached:.4f}, to which the bare lists are raised")
+        bare = bare_lists(stored, queries, truth, reached)
         asks: dict[str, Callable[[Search], object]] = {
             f"{n_queries:,} queries at once": lambda search: search(queries),
             f"{SINGLE} queries one by one": lambda search: one_by_one(search, queries),
         }
         for work, ask in asks.items():
-            peers = {name: search and (lambda ask=ask, search=search: ask(search)) for name, search in bare.items()}
             bars = {LISTS: BATCH_BAR} if "at once" in work else {}
+            peers = {LISTS: lambda ask=ask: ask(bare)}
             report.race(f"collection of {rows:,} × {WIDTH}, {work}", lambda ask=ask: ask(ours), peers, 5, bars=bars)
         collection.add([Record(captions=[str(rows)], id="new")])
         added = collection.search(str(rows), k=1, target="texts")[0].id == "new"

@@ -1,35 +1,29 @@
-"""How soon the page shows pictures after one stops typing, and what a search over HTTP costs beside one in process.
+"""How soon the page shows pictures after one stops typing.
 
     python -m bench.service [--quick] [--items N] [--queries N]
 
 A real browser types queries into the page of a real ``diptych serve`` of 10,000 items. The page marks when it asks,
 which is when the keyboard has paused, and when the first thumbnail of the answer is painted; measured is the time
-between. Bars, of medians: 200 ms, and three times a search in process. Chromium is that of ``CHROMIUM``, or on the
-search path. A crowd on the service is in ``mixed_load.py``.
+between. Bar, of the median: 200 ms. Chromium is that of ``CHROMIUM``, or on the search path. A crowd on the
+service is in ``mixed_load.py``.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
 from bench.filled_collection import painted_collection, phrases
-from bench.report import SpeedReport, in_turns, speed_parser
+from bench.report import SpeedReport, speed_parser
 from bench.servers import free_port, process
-from diptych.collection import Collection
 
 PAGE_MILLISECONDS_BAR = 200.0
-HTTP_BAR = 1 / 3
 WARM_UP = 3
-ROUNDS = 5
 # The page may mark one question more than once, should it ask again; the first picture after the last one counts.
 LAST_MARKS = """() => {
     const last = (name) => performance.getEntriesByName(name).at(-1)?.startTime ?? null;
@@ -63,32 +57,6 @@ def page_times(port: int, queries: list[str]) -> list[float]:
     return times[WARM_UP:]
 
 
-def beside_library(report: SpeedReport, folder: Path, port: int, queries: list[str]) -> None:
-    """Ask all queries over HTTP and in this process, in turns."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    headers = {"Content-Type": "application/json"}
-
-    def over_http() -> None:
-        for query in queries:
-            body = json.dumps({"query": query, "limit": 30})
-            connection.request("POST", "/v1/collections/page/search", body, headers)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise SystemExit(f"the search {query!r} was answered with {answer.status}")
-
-    with Collection.open(folder) as collection:
-
-        def in_process() -> None:
-            for query in queries:
-                collection.search(query, 30)
-
-        runs = {"HTTP": over_http, "process": in_process}
-        times = in_turns(runs, ROUNDS, clock=time.perf_counter)
-    ours, theirs = ([taken / len(queries) for taken in times[name]] for name in runs)
-    report.compare("a search over HTTP, one client", ours, theirs, limit="in process", bar=HTTP_BAR)
-
-
 def main() -> int:
     """Measure, print and return the exit code."""
     parser = speed_parser(__doc__)
@@ -104,7 +72,6 @@ def main() -> int:
         serving = [sys.executable, "-m", "diptych", "serve", str(folder), "--name=page", f"--port={port}"]
         with process([*serving, "--rate-limit=0", "--quiet"], f"{port}/ready", room):
             times = page_times(port, queries)
-            beside_library(report, folder, port, queries)
     work = f"first picture on the page after a query at {items:,} items"
     report.bound(work, times, PAGE_MILLISECONDS_BAR, unit="ms")
     return report.finish()

@@ -11,7 +11,6 @@ Bars: the help takes at most 5 times as long as ``import typer``, and the worker
 from __future__ import annotations
 
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ import numpy as np
 import psutil
 
 import diptych
+from bench.campaign import processor_seconds_of
 from bench.report import PROCESSOR_SECONDS, SpeedReport, speed_parser
 from bench.servers import free_port, process
 
@@ -44,26 +44,14 @@ def program_seconds(words: tuple[str, ...], repeats: int, folder: Path) -> list[
     return taken[1:]
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the processor seconds that a process took so far."""
-    used = psutil.Process(pid).cpu_times()
-    return used.user + used.system
-
-
-def own_memory(pid: int) -> float:
-    """Return the megabytes that belong to a process alone."""
-    own = re.findall(r"Private_(?:Clean|Dirty): +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text())
-    return sum(map(int, own)) * 1024 / 1e6
-
-
 def workers_memory(supervisor: int) -> list[float]:
     """Return the memory of the processes of a service, once all of them are idle."""
     workers = [child.pid for child in psutil.Process(supervisor).children()]
     before = -1.0
-    while (taken := sum(map(processor_seconds, workers))) > before + 0.05:
+    while (taken := sum(map(processor_seconds_of, workers))) > before + 0.05:
         before = taken
         time.sleep(SETTLE_SECONDS)
-    return [own_memory(pid) for pid in workers]
+    return [psutil.Process(pid).memory_full_info().uss / 1e6 for pid in workers]
 
 
 def main() -> int:
@@ -93,7 +81,7 @@ def main() -> int:
         for _ in range(options.repeats):
             port = free_port()
             with process([*serving, f"--port={port}"], f"{port}/ready", folder) as pid:
-                ready.append(processor_seconds(pid))
+                ready.append(processor_seconds_of(pid))
         report.cost("a worker of the service until it is ready", ready, unit=PROCESSOR_SECONDS)
         port = free_port()
         with process([*serving, f"--port={port}", "--workers=2"], f"{port}/ready", folder) as pid:
