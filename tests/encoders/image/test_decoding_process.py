@@ -114,7 +114,7 @@ def test_an_image_comes_back_as_it_was_stored(is_clear: bool) -> None:
 def test_a_process_that_ends_costs_its_own_picture_only(monkeypatch: pytest.MonkeyPatch) -> None:
     content = encoded(photo(), "GIF")
     expected = read_picture(content)
-    (process,) = decoding_process._pool._idle[-1:]
+    process = decoding_process._pool.queue[-1]
     assert process._started is not None
     os.kill(process._started.pid, signal.SIGKILL)
     process._started.wait()
@@ -137,11 +137,11 @@ from diptych.encoders.image import decoding_process
 
 folder = Path(sys.argv[1])
 file_facts(FileRequest(folder / "plain.jpg"))
-assert not decoding_process._pool._idle, "plain pictures need no process"
+assert not any(process.n_asked for process in decoding_process._pool.queue), "plain pictures need no process"
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 facts = {path.name: file_facts(FileRequest(path)) for path in sorted(folder.iterdir())}
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-decoding_process._pool.end()
+decoding_process.end_processes()
 child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 seen = {name: [found.width, found.height, len(found.thumbnail)] for name, found in facts.items()}
 print(json.dumps({"seen": seen, "grown": 1024 * grown, "child": 1024 * child}))
@@ -166,7 +166,7 @@ def test_small_files_of_large_pictures_take_little_memory(tmp_path: Path) -> Non
 
 def test_those_who_wait_for_an_answer_come_before_decoding() -> None:
     read_picture(ODD["animation"])
-    decoding = decoding_process._pool._idle[-1]._started
+    decoding = decoding_process._pool.queue[-1]._started
     assert decoding is not None
     lowest = 19
     assert os.getpriority(os.PRIO_PROCESS, decoding.pid) >= min(lowest, os.getpriority(os.PRIO_PROCESS, 0) + 10)
@@ -175,10 +175,10 @@ def test_those_who_wait_for_an_answer_come_before_decoding() -> None:
 def test_what_was_sent_is_decoded_here_only_where_that_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     content = encoded(photo(), "JPEG")
     here = picture_decoding.read_sent_picture(io.BytesIO(content), shortest_side=30, max_pixels=10_000)
-    before = decoding_process._pool._idle[-1].n_asked if decoding_process._pool._idle else 0
+    before = decoding_process._pool.queue[-1].n_asked
     monkeypatch.setattr(picture_decoding, "_MOST_PIXELS_HERE", 90 * 60 - 1)
     elsewhere = picture_decoding.read_sent_picture(io.BytesIO(content), shortest_side=30, max_pixels=10_000)
-    assert decoding_process._pool._idle[-1].n_asked == before + 1
+    assert decoding_process._pool.queue[-1].n_asked == before + 1
     np.testing.assert_array_equal(elsewhere, here)
 
 

@@ -13,13 +13,13 @@ import json
 import os
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection, Pipe
+from queue import LifoQueue
 from typing import Any, BinaryIO
 
 from diptych.cluster import available_processors
@@ -27,10 +27,10 @@ from diptych.errors import InvalidInputError
 
 Answer = tuple[dict[str, Any], bytes]
 MEMORY_BYTES = 900 * 2**20
-_MOST_PROCESSES = 4
+_MAX_PROCESSES = 4
 # Processor time is bounded over there; a machine may be so busy that it takes many times as long.
 _PATIENCE = 15.0
-_LENGTHS = struct.Struct(">IQ")
+# A process of multiprocessing would run the program's own main module again.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({handle})"
 _MODULE = "diptych.encoders.image.decoding_worker"
 # Room for threads that nobody needs would count as memory.
@@ -38,7 +38,7 @@ _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARE
 
 
 def is_available() -> bool:
-    """Say whether this system hands opened files to other processes, and this is none of those processes itself."""
+    """Return True if this system hands opened files to other processes, and this is none of those processes itself."""
     return hasattr(socket, "send_fds") and bool(sys.executable) and not _is_worker
 
 
@@ -54,12 +54,18 @@ def become_worker() -> None:
 def decode_elsewhere(task: str, file: BinaryIO, name: str, most_seconds: float, **arguments: Any) -> Answer:
     """Let a process do a task with a file in so much processor time; an error says why it did not."""
     request = {"task": task, "name": name, "most_seconds": most_seconds, **arguments}
-    with _handle(file) as handle, _pool.process() as process:
-        answer, content = process.ask(request, handle)
-        if answer.get("lacks_memory") and process.n_asked > 1:
-            # What others have left there may have been too much.
-            process.end()
+    pool = _pool
+    # The one that was used last, so that no more are started than are needed.
+    process = pool.get()
+    try:
+        with _handle(file) as handle:
             answer, content = process.ask(request, handle)
+            if answer.get("lacks_memory") and process.n_asked > 1:
+                # Earlier pictures may have left too much there.
+                process.end()
+                answer, content = process.ask(request, handle)
+    finally:
+        pool.put(process)
     if "refusal" in answer:
         raise InvalidInputError(answer["refusal"])
     if "problem" in answer:
@@ -81,15 +87,15 @@ def _handle(file: BinaryIO) -> Iterator[int]:
 
 
 class _Process:
-    """One process that decodes, and the line to it."""
+    """One process that decodes, started when it is first asked, and the line to it."""
 
     def __init__(self) -> None:
         self._started: subprocess.Popen[bytes] | None = None
-        self._line: socket.socket | None = None
+        self._line: Connection | None = None
         self.n_asked = 0
 
-    def _start(self) -> None:
-        here, there = socket.socketpair()
+    def _start(self) -> Connection:
+        self._line, there = Pipe()
         with there:
             program = _PROGRAM.format(path=sys.path, module=_MODULE, handle=there.fileno())
             self._started = subprocess.Popen(
@@ -100,7 +106,8 @@ class _Process:
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, **_ENVIRONMENT},
             )
-        self._line, self.n_asked = here, 0
+        self.n_asked = 0
+        return self._line
 
     def end(self) -> None:
         if self._line is not None:
@@ -110,102 +117,53 @@ class _Process:
             self._started.wait()
         self._line = self._started = None
 
-    def forget(self) -> None:
-        if self._line is not None:
-            self._line.close()
-        self._line = self._started = None
-
     def ask(self, request: dict[str, Any], handle: int) -> Answer:
-        if self._line is None or self._started is None or self._started.poll() is not None:
+        line = self._line
+        if line is None or self._started is None or self._started.poll() is not None:
             self.end()
-            self._start()
-        assert self._line is not None
+            line = self._start()
         self.n_asked += 1
         try:
-            self._line.settimeout(_PATIENCE * request["most_seconds"])
-            send(self._line, request, handle=handle)
-            return receive(self._line)
-        except OSError:
+            # What a broken decoder sends is read as JSON and bytes, and never unpickled.
+            line.send_bytes(json.dumps(request).encode())
+            with socket.fromfd(line.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as sender:
+                socket.send_fds(sender, [b"f"], [handle])
+            if not line.poll(_PATIENCE * request["most_seconds"]):
+                raise TimeoutError
+            return json.loads(line.recv_bytes()), line.recv_bytes()
+        except (OSError, EOFError, ValueError):
             self.end()
             most = f"{request['most_seconds']:g} seconds of processor time or {MEMORY_BYTES // 2**20} MiB of memory"
             raise ValueError(f"decoding it takes more than {most}, or breaks the decoder") from None
         except BaseException:
-            # Whoever was interrupted leaves half an answer behind.
+            # After an interruption, half an answer may be on the line.
             self.end()
             raise
 
 
-def send(line: socket.socket, document: dict[str, Any], content: bytes = b"", handle: int | None = None) -> None:
-    """Send a document, with bytes that belong to it, and an opened file."""
-    text = json.dumps(document).encode()
-    message = _LENGTHS.pack(len(text), len(content)) + text
-    if handle is None:
-        line.sendall(message)
-    else:
-        sent = socket.send_fds(line, [message], [handle])
-        line.sendall(message[sent:])
-    line.sendall(content)
+def _new_pool() -> LifoQueue[_Process]:
+    pool: LifoQueue[_Process] = LifoQueue()
+    for _ in range(min(_MAX_PROCESSES, available_processors())):
+        pool.put(_Process())
+    return pool
 
 
-def receive(line: socket.socket, head: bytes = b"") -> Answer:
-    """Return a document and its bytes; ``head`` has come already."""
-    length, n_bytes = _LENGTHS.unpack(head + _exactly(line, _LENGTHS.size - len(head)))
-    return json.loads(_exactly(line, length)), bytes(_exactly(line, n_bytes))
+# As many processes as can compute at once, not too many; a thread that needs one waits until one is free.
+_pool = _new_pool()
 
 
-def receive_file(line: socket.socket) -> tuple[dict[str, Any], int] | None:
-    """Return a document and the opened file that came with it; nothing when nobody is there any more."""
-    head, handles, _, _ = socket.recv_fds(line, _LENGTHS.size, 1)
-    return (receive(line, head)[0], handles[0]) if head and handles else None
-
-
-def _exactly(line: socket.socket, length: int) -> bytearray:
-    content = bytearray(length)
-    view, done = memoryview(content), 0
-    while done < length:
-        received = line.recv_into(view[done:])
-        if not received:
-            raise ConnectionError("nobody is there any more")
-        done += received
-    return content
-
-
-class _Pool:
-    """As many processes as can compute at once, not too many; whoever needs one waits until one is free."""
-
-    def __init__(self) -> None:
-        self._free = threading.BoundedSemaphore(min(_MOST_PROCESSES, available_processors()))
-        self._idle: list[_Process] = []
-
-    @contextmanager
-    def process(self) -> Iterator[_Process]:
-        with self._free:
-            # The one that was used last, so that no more are started than are needed.
-            try:
-                process = self._idle.pop()
-            except IndexError:
-                process = _Process()
-            try:
-                yield process
-            finally:
-                self._idle.append(process)
-
-    def end(self) -> None:
-        while self._idle:
-            self._idle.pop().end()
-
-
-_pool = _Pool()
+def end_processes() -> None:
+    """End the processes that have nothing to do; new ones are started when they are needed."""
+    for process in list(_pool.queue):
+        process.end()
 
 
 def _begin_anew() -> None:
     """Leave the processes to the program that this is a copy of."""
     global _pool
-    for process in _pool._idle:
-        process.forget()
-    _pool = _Pool()
+    _pool = _new_pool()
 
 
-atexit.register(lambda: _pool.end())
+atexit.register(end_processes)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)

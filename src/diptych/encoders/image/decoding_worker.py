@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from diptych.encoders.image.decoding_process import MEMORY_BYTES, Answer, become_worker, receive_file, send
+from diptych.encoders.image.decoding_process import MEMORY_BYTES, Answer, become_worker
 from diptych.encoders.image.picture_decoding import packed_image, read_image, read_picture
 from diptych.encoders.image.picture_facts import picture_facts, video_moments
 from diptych.errors import InvalidInputError
@@ -25,16 +27,19 @@ def serve(handle: int) -> None:
     """Do what is asked for over a line until nobody is there any more."""
     become_worker()
     _set_bounds()
-    with socket.socket(fileno=handle) as line:
-        while (asked := receive_file(line)) is not None:
-            request, number = asked
-            with os.fdopen(number, "rb") as file:
+    with Connection(handle) as line, suppress(EOFError):
+        while True:
+            request = json.loads(line.recv_bytes())
+            with socket.fromfd(handle, socket.AF_UNIX, socket.SOCK_STREAM) as receiver:
+                _, numbers, _, _ = socket.recv_fds(receiver, 1, 1)
+            with os.fdopen(numbers[0], "rb") as file:
                 # Some formats are told by the name, and words name the file.
                 file.raw.name = request.pop("name")  # type: ignore[attr-defined]
                 signal.setitimer(signal.ITIMER_PROF, request.pop("most_seconds"))
-                answer = _answer(request, file)
+                answer, content = _answer(request, file)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-            send(line, *answer)
+            line.send_bytes(json.dumps(answer).encode())
+            line.send_bytes(content)
 
 
 def _set_bounds() -> None:
