@@ -6,17 +6,24 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
 
+import httpx
+from pydantic import BaseModel
+
+from diptych.errors import DiptychError
 from diptych.service.clicks.export import ExportFormat
 from diptych.service.clicks.records import ClickKind
-from diptych.service.connection import Connection, ServiceError, address, without_none
 from diptych.service.jobs.store import JobKind
 from diptych.service.schemas.clicks import InterleavingDocument, InterleavingList, QueryLogDocument
 from diptych.service.schemas.collections import (
     AlbumDocument,
     AlbumList,
     CollectionDocument,
+    CollectionList,
     ItemDocument,
     ItemList,
     MapCellDocument,
@@ -42,6 +49,7 @@ from diptych.service.schemas.search import (
     Target,
     UploadDocument,
 )
+from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
 
 __all__ = ["Client", "ServiceError"]
 
@@ -50,7 +58,33 @@ QueryInput = str | os.PathLike[str] | Sequence[Term]
 _POLL_SECONDS = 0.3
 
 
-class Client(Connection):
+DocumentT = TypeVar("DocumentT", bound=BaseModel)
+
+
+class ServiceError(DiptychError):
+    """A service answered with a problem document, or could not be reached.
+
+    ``status`` is that of HTTP, 0 when there was no answer; ``problem`` is the whole document (RFC 9457), and ``kind``
+    the last part of its type, which stays the same between versions.
+
+    >>> from diptych.service.client import ServiceError
+    >>> error = ServiceError(404, {"type": "/problems/no-such-item", "detail": "There is no item x."})
+    >>> error.kind, str(error)
+    ('no-such-item', 'There is no item x.')
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(str(problem.get("detail") or f"the service answered with status {status}"))
+        self.status = status
+        self.problem = dict(problem)
+
+    @property
+    def kind(self) -> str:
+        """What went wrong, as a name for programs."""
+        return str(self.problem.get("type", "")).rpartition("/")[2]
+
+
+class Client:
     """A service of `diptych serve` from Python.
 
     Parameters
@@ -78,6 +112,36 @@ class Client(Connection):
     unreachable
     """
 
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8765",
+        token: str | None = None,
+        collection: str | None = None,
+        *,
+        seconds: float = 60.0,
+    ) -> None:
+        if token is None:
+            # The token of this machine's service is never sent elsewhere.
+            is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
+            token = client_token() if is_here else os.environ.get(TOKEN_VARIABLE)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=seconds, trust_env=False)
+        self._collection = collection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections to the service."""
+        self._http.close()
+
+    def collections(self) -> list[CollectionDocument]:
+        """Return the collections of the service."""
+        return self._read(CollectionList, "GET", address("collections")).collections
+
     def ready(self) -> ReadinessDocument:
         """Say of each collection whether it can be searched."""
         # A service that is not ready says so with this status and the same document.
@@ -85,7 +149,7 @@ class Client(Connection):
 
     def status(self) -> CollectionDocument:
         """Return what is in the collection and how it is searched."""
-        return self._read(CollectionDocument, "GET", self._at())
+        return self._get(CollectionDocument)
 
     def search(
         self,
@@ -125,7 +189,7 @@ class Client(Connection):
 
     def history(self) -> VersionList:
         """Return the versions of the items that ``as_of`` takes, the latest first."""
-        return self._read(VersionList, "GET", self._at("history"))
+        return self._get(VersionList, "history")
 
     def keep_history(self, days: float) -> VersionList:
         """Choose for how many days items that were changed or removed are kept as they were."""
@@ -133,11 +197,11 @@ class Client(Connection):
 
     def albums(self) -> list[AlbumDocument]:
         """Return the albums with the ids of their items."""
-        return self._read(AlbumList, "GET", self._at("albums")).albums
+        return self._get(AlbumList, "albums").albums
 
     def album(self, title: str) -> AlbumDocument:
         """Return an album with the ids of its items."""
-        return self._read(AlbumDocument, "GET", self._at("albums", title))
+        return self._get(AlbumDocument, "albums", title)
 
     def album_items(self, title: str, *, page: int = 200) -> Iterator[ItemDocument]:
         """Yield the items of an album in its order."""
@@ -160,7 +224,7 @@ class Client(Connection):
 
     def saved_searches(self) -> list[SavedSearchDocument]:
         """Return the saved searches."""
-        return self._read(SavedSearchList, "GET", self._at("saved-searches")).searches
+        return self._get(SavedSearchList, "saved-searches").searches
 
     def save_search(self, name: str, query: str = "", **how: Any) -> SavedSearchDocument:
         """Save a search: ``filter``, ``target``, ``mode``, ``retriever`` and ``min_probability`` as in a search."""
@@ -168,8 +232,7 @@ class Client(Connection):
 
     def run_saved_search(self, name: str, *, limit: int = 30, offset: int = 0) -> SearchResponse:
         """Ask a saved search anew."""
-        asked = {"limit": limit, "offset": offset}
-        return self._read(SearchResponse, "GET", self._at("saved-searches", name, "answers"), params=asked)
+        return self._get(SearchResponse, "saved-searches", name, "answers", limit=limit, offset=offset)
 
     def rename_saved_search(self, name: str, new: str) -> SavedSearchDocument:
         """Give a saved search another name."""
@@ -199,20 +262,19 @@ class Client(Connection):
 
     def facets(self, filter: str | None = None, *, limit: int = 10) -> list[FacetDocument]:
         """Return what a search can be narrowed down by."""
-        return self._read(FacetList, "GET", self._at("facets"), params={"filter": filter, "limit": limit}).facets
+        return self._get(FacetList, "facets", filter=filter, limit=limit).facets
 
     def timeline(self, filter: str | None = None) -> list[PeriodDocument]:
         """Return how many items were taken in each month."""
-        return self._read(Timeline, "GET", self._at("timeline"), params={"filter": filter}).periods
+        return self._get(Timeline, "timeline", filter=filter).periods
 
     def world(self, filter: str | None = None, **corners: float) -> list[MapCellDocument]:
         """Return where items were taken, in the whole world or between ``south``, ``west``, ``north`` and ``east``."""
-        return self._read(WorldMap, "GET", self._at("world"), params={"filter": filter, **corners}).cells
+        return self._get(WorldMap, "world", filter=filter, **corners).cells
 
     def suggestions(self, prefix: str, *, limit: int = 8) -> list[SuggestionDocument]:
         """Return ways to go on with what has been typed."""
-        asked = {"prefix": prefix, "limit": limit}
-        return self._read(SuggestionList, "GET", self._at("suggestions"), params=asked).suggestions
+        return self._get(SuggestionList, "suggestions", prefix=prefix, limit=limit).suggestions
 
     def items(self, filter: str | None = None, *, page: int = 200, as_of: str | None = None) -> Iterator[ItemDocument]:
         """Yield the items that meet a filter, in the order of their addition."""
@@ -227,7 +289,7 @@ class Client(Connection):
 
     def item(self, item_id: str, *, as_of: str | None = None) -> ItemDocument:
         """Return what is known of an item."""
-        return self._read(ItemDocument, "GET", self._at("items", item_id), params={"as_of": as_of})
+        return self._get(ItemDocument, "items", item_id, as_of=as_of)
 
     def add(
         self,
@@ -277,8 +339,9 @@ class Client(Connection):
         self, item_id: str, *, target: Target = "images", limit: int = 12, retriever: str | None = None
     ) -> SearchResponse:
         """Find what resembles an item."""
-        asked = {"target": target, "limit": limit, "retriever": retriever}
-        return self._read(SearchResponse, "GET", self._at("items", item_id, "neighbours"), params=asked)
+        return self._get(
+            SearchResponse, "items", item_id, "neighbours", target=target, limit=limit, retriever=retriever
+        )
 
     def explain(
         self,
@@ -295,11 +358,11 @@ class Client(Connection):
 
     def map(self, retriever: str | None = None) -> MapDocument:
         """Return the map of the collection; a job of kind ``map`` draws it."""
-        return self._read(MapDocument, "GET", self._at("map"), params={"retriever": retriever})
+        return self._get(MapDocument, "map", retriever=retriever)
 
     def retrievers(self) -> RetrieverList:
         """Return the retrievers of the collection, and those that can be added by name."""
-        return self._read(RetrieverList, "GET", self._at("retrievers"))
+        return self._get(RetrieverList, "retrievers")
 
     def add_retriever(self, name: str) -> JobDocument:
         """Start the job that adds a retriever beside the active one."""
@@ -319,7 +382,7 @@ class Client(Connection):
 
     def rehearsals(self) -> list[RehearsalDocument]:
         """Return what came out of each retriever that was tried, the latest first."""
-        return self._read(RehearsalList, "GET", self._at("rehearsals")).rehearsals
+        return self._get(RehearsalList, "rehearsals").rehearsals
 
     def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
         """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map``, ``retriever`` or ``rehearse``."""
@@ -327,11 +390,11 @@ class Client(Connection):
 
     def jobs(self, *, limit: int = 50) -> list[JobDocument]:
         """Return jobs, the newest first."""
-        return self._read(JobList, "GET", self._at("jobs"), params={"limit": limit}).jobs
+        return self._get(JobList, "jobs", limit=limit).jobs
 
     def job(self, job_id: str) -> JobDocument:
         """Return how far a job has come."""
-        return self._read(JobDocument, "GET", self._at("jobs", job_id))
+        return self._get(JobDocument, "jobs", job_id)
 
     def cancel(self, job_id: str) -> JobDocument:
         """Cancel a job; what it has added stays."""
@@ -378,7 +441,7 @@ class Client(Connection):
 
     def interleavings(self) -> list[InterleavingDocument]:
         """Return what clicks said of each two retrievers that were interleaved, the latest first."""
-        return self._read(InterleavingList, "GET", self._at("interleaving")).interleavings
+        return self._get(InterleavingList, "interleaving").interleavings
 
     def stop_interleaving(self) -> InterleavingDocument:
         """Let the active retriever answer alone again."""
@@ -386,7 +449,7 @@ class Client(Connection):
 
     def learning(self) -> LearningDocument:
         """Return every change of the retriever and every comparison, the latest first, and the way back."""
-        return self._read(LearningDocument, "GET", self._at("learning"))
+        return self._get(LearningDocument, "learning")
 
     def roll_back(self) -> LearningStep:
         """Let searches use the retriever from before the last change again."""
@@ -394,8 +457,83 @@ class Client(Connection):
 
     def query_log(self, *, days: int = 30) -> QueryLogDocument:
         """Return what was asked how often, and what found nothing."""
-        return self._read(QueryLogDocument, "GET", self._at("query-log"), params={"days": days})
+        return self._get(QueryLogDocument, "query-log", days=days)
+
+    def _at(self, *parts: str) -> str:
+        """Return the address of a resource of the collection."""
+        if self._collection is None:
+            names = [collection.name for collection in self.collections()]
+            if len(names) != 1:
+                known = ", ".join(names) or "(none)"
+                detail = f"the service has the collections {known}; name one: Client(collection=...)"
+                raise ServiceError(0, {"type": "/problems/which-collection", "detail": detail})
+            self._collection = names[0]
+        return address("collections", self._collection, *parts)
+
+    def _get(self, kind: type[DocumentT], *parts: str, **params: Any) -> DocumentT:
+        """Return a document of the collection."""
+        return self._read(kind, "GET", self._at(*parts), params=params)
+
+    def _read(self, kind: type[DocumentT], method: str, address: str, **content: Any) -> DocumentT:
+        """Return the document that answers a request; members that a newer service adds are passed over."""
+        return kind.model_validate(self._send(method, address, **content).json(), extra="ignore")
+
+    def _send_picture(
+        self,
+        kind: type[DocumentT],
+        address: str,
+        picture: str | os.PathLike[str],
+        data: Mapping[str, Any],
+        **content: Any,
+    ) -> DocumentT:
+        with open(picture, "rb") as file:
+            files = {"picture": (Path(picture).name, file)}
+            return self._read(kind, "POST", address, files=files, data=data, **content)
+
+    def _send(self, method: str, address: str, *, accepted: int = 200, **content: Any) -> httpx.Response:
+        """Return the answer to a request, sent without what is None; other statuses than success are errors."""
+        for part in content.keys() & {"params", "json", "data"}:
+            content[part] = without_none(content[part])
+        with self._problems():
+            answer = self._http.request(method, address, **content)
+        if not (answer.is_success or answer.status_code == accepted):
+            raise _error(answer)
+        return answer
+
+    def _stream(self, address: str, params: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield what a long answer brings, as it comes."""
+        with self._problems(), self._http.stream("GET", address, params=without_none(params)) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise _error(answer)
+            yield from answer.iter_bytes()
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.HTTPError as problem:
+            detail = f"{self._http.base_url} cannot be reached ({problem}); start it with `diptych serve`"
+            raise ServiceError(0, {"type": "/problems/unreachable", "detail": detail}) from problem
 
 
 def _query_body(asked: str | Sequence[Term]) -> dict[str, Any]:
     return {"query": asked} if isinstance(asked, str) else {"terms": [dict(term) for term in asked]}
+
+
+def _error(answer: httpx.Response) -> ServiceError:
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    return ServiceError(answer.status_code, document if isinstance(document, dict) else {})
+
+
+def address(*parts: str) -> str:
+    """Return the address of a resource, each part of it as one step whatever it holds."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what has a value."""
+    return {name: value for name, value in values.items() if value is not None}
