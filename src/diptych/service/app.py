@@ -123,8 +123,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         *(run_in_threadpool(watch.stop, _PATIENCE_SECONDS) for watch in watches),
         *(run_in_threadpool(runner.stop) for runner in context.jobs.values()),
         *(run_in_threadpool(hosted.writes.close, _PATIENCE_SECONDS) for hosted in context.hosted.values()),
-        # A retriever may still be being loaded.
-        run_in_threadpool(context.readiness.wait, _PATIENCE_SECONDS),
+        run_in_threadpool(context.readiness.stop, _PATIENCE_SECONDS),
     )
     for click_log in context.click_logs.values():
         click_log.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -83,53 +82,44 @@ _log = logging.getLogger("diptych.service")
 
 
 class Readiness:
-    """Asks each collection in the background for all that a page shows, so that no visitor waits for it.
+    """Searches each collection once in the background, so that /ready can tell and no visitor waits for the models.
 
-    One that could not be searched is asked again, some seconds later, when someone wants to know.
+    One that cannot be searched is tried again every few seconds.
     """
 
     def __init__(self, hosted: Sequence[HostedCollection]) -> None:
+        self.states = {each.name: "getting ready" for each in hosted}
         self._hosted = hosted
-        self._states = {each.name: "getting ready" for each in hosted}
-        self._thread: threading.Thread | None = None
-        self._tried_at = 0.0
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="readiness", daemon=True)
 
     def start(self) -> None:
         """Begin in the background."""
-        self._tried_at = time.monotonic()
-        self._thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
         self._thread.start()
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until every collection was tried."""
-        if self._thread is not None:
-            self._thread.join(seconds)
+    def stop(self, seconds: float) -> None:
+        """End the thread; a retriever that is being loaded is given that long."""
+        self._is_stopping.set()
+        self._thread.join(seconds)
 
-    def states(self) -> dict[str, str]:
-        """Return "ready" or the reason why not, for each collection."""
-        states = dict(self._states)
-        is_done = self._thread is not None and not self._thread.is_alive()
-        is_due = is_done and time.monotonic() - self._tried_at > _RETRY_SECONDS
-        if is_due and any(state != "ready" for state in states.values()):
-            self.start()
-        return states
+    def _run(self) -> None:
+        waiting = list(self._hosted)
+        while waiting and not self._is_stopping.is_set():
+            waiting = [each for each in waiting if not self._is_ready(each)]
+            if waiting:
+                self._is_stopping.wait(_RETRY_SECONDS)
 
-    def _warm_up(self) -> None:
-        for each in self._hosted:
-            if self._states[each.name] != "ready":
-                self._states[each.name] = self._tried(each)
-
-    def _tried(self, hosted: HostedCollection) -> str:
+    def _is_ready(self, hosted: HostedCollection) -> bool:
         try:
             for target in ("images", "texts"):
                 hosted.collection.search("a picture", 1, target=target)
-            hosted.collection.facets()
-            hosted.collection.suggestions("")
         except Exception:
             # Whatever it is, the service goes on for the other collections; clients see no paths of this machine.
-            _log.exception("collection %s cannot be searched", hosted.name)
-            return "cannot be searched; the log of the service says why"
-        return "ready"
+            _log.exception("collection %s cannot be searched; trying again soon", hosted.name)
+            self.states[hosted.name] = "cannot be searched; the log of the service says why"
+            return False
+        self.states[hosted.name] = "ready"
+        return True
 
 
 class CollectionWatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,6 @@ def demo(
     """Index a demonstration collection, show three searches, and open a page to search it."""
     from diptych.cli.commands.search import run_prompt
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
-    from diptych.cli.commands.serve import check_packages
 
     stages = Stages(quiet=quiet)
     shown = choose_demo(data, everything=everything)
@@ -79,9 +78,9 @@ def demo(
     ):
         console.print(f"  {command}", soft_wrap=True)
     if page and not terminal:
-        check_packages()
+        console.print("\nThe page of the collection, until Ctrl+C:", style="bold")
         is_watched = sys.stdin.isatty() and console.is_terminal
-        serve_page({shown.name: shown.folder.absolute()}, open_page=is_watched, quiet=quiet)
+        serve_page(shown, open_page=is_watched)
 
 
 @dataclass(frozen=True)
@@ -218,28 +217,13 @@ def choose_demo(data: DemoData, *, everything: bool) -> DemoCollection:
     return sample_demo()
 
 
-def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool) -> None:
-    """Serve collections to this machine until it is told to end, on the usual port or any that is free."""
-    from diptych.cli.commands.serve import listen, open_when_ready, page_address, sign_in_address, tell_sign_in
-    from diptych.service.operations.workers import launch
-    from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
-    from diptych.service.settings import Settings
+def serve_page(shown: DemoCollection, *, open_page: bool) -> None:
+    """Serve the collection to this machine until it is told to end, on the usual port or any that is free."""
+    from diptych.cli.commands.serve import listen, serve
 
-    settings = Settings(
-        collections=collections,
-        token=configured_token(None) or own_token(),
-        session_secret=session_secret(None),
-        session_folder=session_folder(),
-    )
+    port = _PORT
     try:
-        listening = listen(_HOST, _PORT)
+        listen(_HOST, port).close()
     except InvalidInputError:
-        listening = listen(_HOST, 0)
-    with listening:
-        address = page_address(_HOST, listening.getsockname()[1])
-        if not quiet:
-            typer.echo(f"\nThe page is at {address} (Ctrl+C ends it)")
-            tell_sign_in(address, settings)
-        if open_page:
-            open_when_ready(sign_in_address(address, settings))
-        launch(settings, listening, quiet=True)
+        port = 0
+    serve([shown.folder], [shown.name], host=_HOST, port=port, open_page=open_page, quiet=True)

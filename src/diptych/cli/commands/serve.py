@@ -11,13 +11,11 @@ import threading
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from html import escape
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urljoin
 
 import typer
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_PATIENCE_SECONDS = 60.0
+_KEPT_SECONDS = 60.0
 
 
 def serve(
@@ -142,7 +140,7 @@ def serve(
             typer.echo(f"{', '.join(collections)}: {address}")
             tell_sign_in(address, settings)
         if open_page:
-            open_when_ready(sign_in_address(address, settings))
+            threading.Thread(target=_open, args=(sign_in_address(address, settings),), daemon=True).start()
         launch(settings, listening, log_format=log_format, quiet=quiet)
 
 
@@ -156,6 +154,8 @@ def served_collections(
     folders: Sequence[Path], names: Sequence[str], *, index: bool = False, quiet: bool = False
 ) -> dict[str, Path]:
     """Return the folder of each collection by the name that addresses use."""
+    from diptych.collection.storage.layout import Layout
+
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
     places = [_served_collection(folder, index=index, quiet=quiet) for folder in folders]
@@ -167,7 +167,7 @@ def served_collections(
             raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
-    chosen = list(names) or unique_names(_plain_name(place) for place in places)
+    chosen = list(names) or unique_names(Layout.read(place).root_folder.name for place in places)
     return dict(zip(chosen, (place.absolute() for place in places), strict=True))
 
 
@@ -201,12 +201,6 @@ def check_served_root(collection: Path, named: Path | None, token_file: Path | N
         check_root(collection, root)
         if token_file is not None and is_below(token_file, root):
             raise InvalidInputError(f"{token_file} lies in the folder of pictures {root}; keep the token elsewhere")
-
-
-def _plain_name(place: Path) -> str:
-    from diptych.collection.storage.layout import Layout
-
-    return Layout.read(place).root_folder.name
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
@@ -254,17 +248,18 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, or raise an error that names a port that is free."""
     import socket
 
-    family = _family(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=1024)
-    except OverflowError:
-        raise InvalidInputError(f"there is no port {port}; choose one up to 65535") from None
-    except OSError as problem:
-        if problem.errno == errno.EADDRINUSE:
-            raise InvalidInputError(f"port {port} is in use; {_advice(host, port, family)}") from None
-        if problem.errno == errno.EACCES:
+    except (OSError, UnicodeError) as problem:
+        reason = problem.errno if isinstance(problem, OSError) else None
+        if reason == errno.EADDRINUSE:
+            with socket.create_server((host, 0), family=family) as other:
+                free = other.getsockname()[1]
+            raise InvalidInputError(f"port {port} is in use; {free} is free: --port {free}") from None
+        if reason == errno.EACCES:
             raise InvalidInputError(f"port {port} is for the system; choose one above 1023") from None
-        raise InvalidInputError(f"cannot listen on {host}: {problem.strerror or problem}; check --host") from None
+        raise InvalidInputError(f"cannot listen on {host}: {problem}; give an address such as 127.0.0.1") from None
     # Connections inherit it. Otherwise the body of an answer waits 40 ms for the client to acknowledge its headers.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
@@ -305,49 +300,15 @@ def _is_this_machine(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _family(host: str) -> socket.AddressFamily:
-    import socket
-
-    try:
-        return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
-    except (socket.gaierror, UnicodeError):
-        raise InvalidInputError(f"{host!r} is no address of this machine; give one, such as 127.0.0.1") from None
-
-
-def _advice(host: str, port: int, family: socket.AddressFamily) -> str:
-    import socket
-
-    for candidate in range(port + 1, min(port + 100, 65536)):
-        try:
-            with socket.create_server((host, candidate), family=family):
-                return f"{candidate} is free: --port {candidate}"
-        except OSError:
-            continue
-    return "take any that is free with --port 0"
-
-
-def open_when_ready(address: str) -> None:
-    """Open the page in the browser as soon as the service answers, without holding it up.
+def _open(address: str) -> None:
+    """Open the page in the browser, whose connection waits on the listening socket until the service takes it.
 
     The browser gets a private file that leads to the address: every user of a machine can read its command line.
     """
-    threading.Thread(target=_open, args=(address,), name="browser", daemon=True).start()
-
-
-def _open(address: str) -> None:
-    import urllib.request
     import webbrowser
 
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(OSError):
-            urllib.request.urlopen(urljoin(address, "/health"), timeout=5).close()
-            break
-        time.sleep(0.1)
-    else:
-        return
     with tempfile.NamedTemporaryFile("w", prefix="diptych-", suffix=".html", delete=False) as file:
         file.write(f'<meta http-equiv="refresh" content="0; url={escape(address)}">')
     webbrowser.open(Path(file.name).as_uri())
-    time.sleep(_PATIENCE_SECONDS)
+    time.sleep(_KEPT_SECONDS)
     Path(file.name).unlink(missing_ok=True)

@@ -193,7 +193,7 @@ async def health() -> HealthDocument:
 )
 async def ready(request: Request, context: Context, response: Response) -> ReadinessDocument:
     """Say of each collection whether it can be searched; 503 until all can."""
-    states = context.readiness.states()
+    states = context.readiness.states
     is_ready = all(state == "ready" for state in states.values())
     response.status_code = 200 if is_ready else 503
     may_read = not context.settings.public or context.credentials.is_known(request)
