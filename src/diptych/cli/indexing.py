@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import typer
 
@@ -44,35 +44,6 @@ _INTERRUPTED = 130
 _WRITE_WAIT_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class PictureRecords:
-    """Records of the pictures of a folder; ``unreadable`` are folders, links and files that cannot be looked into."""
-
-    records: list[Record]
-    captioned: CaptionedPictures | None = None
-    unreadable: Mapping[str, str] = field(default_factory=dict)
-
-
-def picture_records(
-    folder: Path, captions: str | None = None, captions_format: str = "auto", *, label_folders: bool = False
-) -> PictureRecords:
-    """Find the pictures of ``folder``; ``captions`` is a caption file, or ``sidecar`` for files beside the pictures."""
-    unreadable: dict[str, str] = {}
-
-    def pass_over(path: Path, reason: str) -> None:
-        unreadable[str(path)] = reason
-
-    pictures = list(find_pictures(folder, on_unreadable=pass_over))
-    captioned = None if captions is None else _read(folder, captions, captions_format)
-    if captioned is not None and not captioned:
-        example = f", {captioned.missing[0]} for example" if captioned.missing else ""
-        raise InvalidInputError(
-            f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
-        )
-    known = {} if captioned is None else captioned
-    return PictureRecords(_records(pictures, folder, known, label_folders, pass_over), captioned, unreadable)
-
-
 def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
     """Write the pictures that come packed with their captions into ``folder``, and return the file of captions."""
     if captions is not None:
@@ -81,52 +52,12 @@ def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
     return str(folder / CAPTIONS_FILE)
 
 
-def _read(
-    folder: Path, captions: str, captions_format: str, pictures: Sequence[Path] | None = None
-) -> CaptionedPictures:
-    """Read the captions of a folder; of sidecars, only those beside ``pictures`` if these are given."""
-    if captions == "sidecar" and not Path(captions).exists():
-        return read_captions(folder, folder, format="sidecar", pictures=pictures)
-    return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, captions_format))
-
-
-def _records(
-    pictures: Sequence[Path],
-    folder: Path,
-    known: Mapping[Path, CaptionedPicture],
-    label_folders: bool,
-    pass_over: Callable[[Path, str], None],
-) -> list[Record]:
-    records = []
-    for path in pictures:
-        about = known.get(path)
-        labels = list(about.labels) if about is not None else []
-        if label_folders and path.parent != folder and path.parent.name not in labels:
-            labels.append(path.parent.name)
-        # None leaves what the collection already knows.
-        try:
-            record = Record(
-                path.absolute(),
-                captions=about.captions if about is not None and about.captions else None,
-                labels=labels or None,
-                metadata=about.metadata if about is not None and about.metadata else None,
-            )
-        except InvalidInputError as reason:
-            # One bad line of a caption file must not cost the others.
-            pass_over(path, str(reason))
-        else:
-            records.append(record)
-    return records
-
-
-@dataclass(frozen=True)
-class IndexOutcome:
-    """What became of a folder: its collection afterwards, what was done, and what its captions said."""
+class IndexOutcome(NamedTuple):
+    """What became of a folder: its collection afterwards, and what was done."""
 
     folder: Path
     status: Status
     report: AddReport
-    pictures: PictureRecords
 
 
 @dataclass(frozen=True)
@@ -156,40 +87,96 @@ class IndexRequest:
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     """Bring the collection of a folder up to date, or make it."""
-    found = picture_records(
-        request.folder, request.captions, request.captions_format, label_folders=request.label_folders
-    )
-    _report_captions(found, stages)
+    unreadable: dict[str, str] = {}
+
+    def pass_over(path: Path, reason: str) -> None:
+        unreadable[str(path)] = reason
+
+    pictures = list(find_pictures(request.folder, on_unreadable=pass_over))
+    records = _records(request, pictures, _captions(request, stages), pass_over)
     place = new_collection(request.folder, request.collection)
     if place.reason:
         stages.note(f"{place.reason}, so the collection is kept in {place.folder}")
-    if not found.records:
-        _refuse_empty(request.folder, place, unread_kinds(found.unreadable))
+    if not records:
+        _refuse_empty(request.folder, place, unread_kinds(unreadable))
     while True:
         try:
-            return _bring_up_to_date(place, request, found, stages)
+            return _bring_up_to_date(place, request, records, unreadable, stages)
         except CollectionBusyError:
             if not request.waits:
                 raise
             stages.note(f"another process is writing to {shown_path(place.folder)}; waiting for it")
 
 
+def _captions(request: IndexRequest, stages: Stages) -> Mapping[Path, CaptionedPicture]:
+    """Return the captions of the folder, and say what was found and what could not be used."""
+    if request.captions is None:
+        return {}
+    found = _read_captions(request)
+    if not found:
+        example = f", {found.missing[0]} for example" if found.missing else ""
+        raise InvalidInputError(
+            f"{request.captions} describes no picture of {request.folder}{example}; name the folder that its file "
+            "names start from"
+        )
+    for note in (found.describe(), *found.notes):
+        stages.note(f"captions: {note}")
+    for kind, names in (("not found", found.missing), ("not unique", found.ambiguous)):
+        if names:
+            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+            stages.note(f"captions: {kind}: {shown}")
+    return found
+
+
+def _read_captions(request: IndexRequest, pictures: Sequence[Path] | None = None) -> CaptionedPictures:
+    """Read the captions of a folder; of sidecars, only those beside ``pictures`` if these are given."""
+    folder, captions = request.folder, request.captions or ""
+    if captions == "sidecar" and not Path(captions).exists():
+        return read_captions(folder, folder, format="sidecar", pictures=pictures)
+    return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, request.captions_format))
+
+
+def _records(
+    request: IndexRequest,
+    pictures: Iterable[Path],
+    known: Mapping[Path, CaptionedPicture],
+    pass_over: Callable[[Path, str], None],
+) -> list[Record]:
+    records = []
+    for path in pictures:
+        about = known.get(path)
+        labels = list(about.labels) if about is not None else []
+        if request.label_folders and path.parent != request.folder and path.parent.name not in labels:
+            labels.append(path.parent.name)
+        captions, metadata = (None, None) if about is None else (about.captions, about.metadata)
+        try:
+            # None leaves what the collection already knows.
+            records.append(Record(path.absolute(), captions or None, labels or None, metadata or None))
+        except InvalidInputError as reason:
+            # One bad line of a caption file must not cost the others.
+            pass_over(path, str(reason))
+    return records
+
+
 def _bring_up_to_date(
-    place: CollectionLocation, request: IndexRequest, found: PictureRecords, stages: Stages
+    place: CollectionLocation,
+    request: IndexRequest,
+    records: Sequence[Record],
+    unreadable: Mapping[str, str],
+    stages: Stages,
 ) -> IndexOutcome:
-    with _opened(place, request, stages, found.records) as collection:
+    with _opened(place, request, stages, records) as collection:
         if request.facts is not None:
             collection.keep_facts(cast(FactsChoice, request.facts))
-        report = add_pictures(collection, found.records, stages, elsewhere=request.scheduler is not None)
-        report.skipped = {**found.unreadable, **report.skipped}
+        report = add_pictures(collection, records, stages, elsewhere=request.scheduler is not None)
+        report.skipped = {**unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += collection.remove_missing(request.folder)
         if not (report.added or report.updated):
             # Nothing was encoded, so nobody has seen yet whether its points are still made: loading it says.
             _ = collection.retriever
         remember(collection.folder)
-        folder = collection.folder
-        return IndexOutcome(folder, remembered_status(folder, collection.status), report, found)
+        return IndexOutcome(collection.folder, remembered_status(collection.folder, collection.status), report)
 
 
 def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int]) -> None:
@@ -250,12 +237,15 @@ def add_pictures(
 
     What encodes them is told first, unless other machines do.
     """
+    from diptych.retriever.precision import describe_encoding
+
     try:
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
 
             def show(step: AddProgress) -> None:
                 if not step.slowest and step.done < step.total and not elsewhere:
-                    _tell_what_encodes(collection, stages)
+                    for line in describe_encoding(collection.retriever):
+                        stages.note(line)
                 advance(step.done, step.total, f", mostly {step.slowest}" if step.slowest else "")
 
             return collection.add(records, progress=show)
@@ -263,13 +253,6 @@ def add_pictures(
         remember(collection.folder)
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
-
-
-def _tell_what_encodes(collection: Collection, stages: Stages) -> None:
-    from diptych.retriever.precision import describe_encoding
-
-    for line in describe_encoding(collection.retriever):
-        stages.note(line)
 
 
 def watch_folder(
@@ -304,29 +287,17 @@ def watch_folder(
 
 
 def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[Path]) -> list[Record]:
-    folder = Path(os.path.abspath(request.folder))
+    request = replace(request, folder=Path(os.path.abspath(request.folder)))
     known: Mapping[Path, CaptionedPicture] = {}
     if request.captions is not None:
         try:
-            known = _read(folder, request.captions, request.captions_format, pictures)
+            known = _read_captions(request, pictures)
         except InvalidInputError as problem:
             # Someone may be writing it at this moment.
             stages.note(f"captions: {problem}; the next pictures are added without them")
     pass_over = lambda path, reason: stages.note(f"skipped {shown_path(path)}: {reason}")  # noqa: E731
-    return _records(pictures, folder, known, request.label_folders, pass_over)
+    return _records(request, pictures, known, pass_over)
 
 
 def _kept(collection: Collection) -> str:
     return "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"
-
-
-def _report_captions(found: PictureRecords, stages: Stages) -> None:
-    if found.captioned is None:
-        return
-    stages.note(f"captions: {found.captioned.describe()}")
-    for note in found.captioned.notes:
-        stages.note(f"captions: {note}")
-    for kind, names in (("not found", found.captioned.missing), ("not unique", found.captioned.ambiguous)):
-        if names:
-            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            stages.note(f"captions: {kind}: {shown}")

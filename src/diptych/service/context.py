@@ -15,13 +15,14 @@ from typing import Annotated, Literal, cast
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
+from diptych.cluster import available_processors
 from diptych.service.clicks import ClickLog
 from diptych.service.hosting import HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.logging import Metrics
 from diptych.service.problems import Problem
 from diptych.service.security.guards import Credentials
-from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, client_network, usable_cores
+from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, client_network
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
 
@@ -43,7 +44,7 @@ class ServiceContext:
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
         self.metrics = Metrics()
-        cores, workers = usable_cores(), self.settings.workers
+        cores, workers = available_processors(), self.settings.workers
         self.search_limit = ConcurrencyLimit(max(1, cores // workers))
         # Bodies of those that wait take disk and memory; and who waits that long has given up.
         self.decoding_limit = ConcurrencyLimit(max(1, (cores - 1) // workers), max_waiting=_MOST_PICTURES_WAITING)

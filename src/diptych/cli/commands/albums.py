@@ -34,7 +34,7 @@ from diptych.cli.options import (
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
-    from diptych.collection import Album, Answer, Collection, Item
+    from diptych.collection import Answer, Collection, Item
 
 TitleArgument = Annotated[str, typer.Argument(metavar="TITLE", help="The title of the album.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the saved search.")]
@@ -108,7 +108,7 @@ def remove_from_album(
     with open_collection(collection, quiet=True) as opened:
         which = [item.id for item in opened.items(filter)] if filter is not None else []
         album = opened.albums.remove(title, [*(items or []), *which])
-    _print_album(f"{printable(album.title)} has {counted(len(album), 'item')} now", album, as_json=as_json)
+    print_outcome(f"{printable(album.title)} has {counted(len(album), 'item')} now", asdict(album), as_json=as_json)
 
 
 def rename_album(
@@ -120,7 +120,7 @@ def rename_album(
     """Give an album another title."""
     with open_collection(collection, quiet=True) as opened:
         album = opened.albums.rename(title, new)
-    _print_album(f"The album is called {printable(album.title)} now", album, as_json=as_json)
+    print_outcome(f"The album is called {printable(album.title)} now", asdict(album), as_json=as_json)
 
 
 def delete_album(title: TitleArgument, collection: CollectionOption = None, as_json: JsonOption = False) -> None:
@@ -129,10 +129,6 @@ def delete_album(title: TitleArgument, collection: CollectionOption = None, as_j
         album = opened.albums[title]
         opened.albums.delete(title)
     told = f"The album {printable(album.title)} is deleted; its {counted(len(album), 'item')} stay in the collection"
-    _print_album(told, album, as_json=as_json)
-
-
-def _print_album(told: str, album: Album, *, as_json: bool) -> None:
     print_outcome(told, asdict(album), as_json=as_json)
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from diptych.cli.console.output import print_json, results, write_text
+from diptych.cli.console.output import print_json, print_outcome, results, write_text
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
     from diptych.collection import AddReport, Collection, ReadingReport, TextReport
 
+ReportT = TypeVar("ReportT", bound="ReadingReport")
+_INTERRUPTED = 130
 _SHOWN = 10
 
 # A choice of ours for when the hint is worth a line; training itself tells whether it helps.
@@ -143,9 +145,9 @@ def index(
 
         with Collection.open(outcome.folder, root=request.named_root(outcome.folder)) as opened:
             if reads_text:
-                stages.note(summarise_texts(read_texts(opened, stages)))
+                stages.note(_read_texts(opened, stages)[1])
             if with_regions:
-                stages.note(summarise_regions(read_regions(opened, stages)))
+                stages.note(_read_regions(opened, stages)[1])
     if watch:
         show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
         watch_folder(request, outcome, stages, show)
@@ -187,7 +189,8 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     status, report = outcome.status, outcome.report
     report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
     if as_json:
-        print_json(as_record(outcome))
+        facts = {name: getattr(status, name) for name in ("pictures", "captions", "retriever")}
+        print_json({"collection": outcome.folder, **facts, **counts(report)})
         return
     console = results()
     if status.pictures == 0:
@@ -240,35 +243,9 @@ def summarise(report: AddReport) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing to do"
 
 
-def as_record(outcome: IndexOutcome) -> dict[str, object]:
-    """Return the outcome as JSON values."""
-    return {
-        "collection": str(outcome.folder),
-        "pictures": outcome.status.pictures,
-        "captions": outcome.status.captions,
-        "retriever": outcome.status.retriever,
-        **counts(outcome.report),
-    }
-
-
 def counts(report: AddReport) -> dict[str, object]:
     """Return what became of the pictures as JSON values."""
-    return {
-        "added": report.added,
-        "updated": report.updated,
-        "renamed": report.renamed,
-        "unchanged": report.unchanged,
-        "described": report.described,
-        "unclear": report.unclear,
-        "removed": list(report.removed),
-        "skipped": report.skipped,
-        "unread_kinds": unread_kinds(report.skipped),
-        "duplicates": report.duplicates,
-        "seconds": round(report.seconds, 3),
-    }
-
-
-_INTERRUPTED = 130
+    return {**asdict(report), "unread_kinds": unread_kinds(report.skipped), "seconds": round(report.seconds, 3)}
 
 
 def read_text(collection: CollectionOption = None, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
@@ -277,8 +254,8 @@ def read_text(collection: CollectionOption = None, as_json: JsonOption = False, 
     Each picture is read once, in the background of everything else; stop it at any time, the same command goes on.
     """
     with open_collection(collection, quiet=quiet) as opened:
-        report = read_texts(opened, Stages(quiet=quiet))
-    _print(report, summarise_texts(report), as_json=as_json)
+        report, done = _read_texts(opened, Stages(quiet=quiet))
+    print_outcome(done, asdict(report), as_json=as_json)
 
 
 def regions(
@@ -301,37 +278,26 @@ def regions(
             opened.remove_regions(retriever)
             results().print("regions are searched no more", soft_wrap=True)
             return
-        report = read_regions(opened, Stages(quiet=quiet), retriever)
-    _print(report, summarise_regions(report), as_json=as_json)
+        report, done = _read_regions(opened, Stages(quiet=quiet), retriever)
+    print_outcome(done, asdict(report), as_json=as_json)
 
 
-def _print(report: ReadingReport, summary: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(report))
-    else:
-        results().print(summary, soft_wrap=True)
+def _read_texts(collection: Collection, stages: Stages) -> tuple[TextReport, str]:
+    """Read the text that is unread, and return what was done, also in words."""
+    report = _read("reading the text in pictures", collection.read_text, stages)
+    return report, f"{counted(report.read, 'picture')} read, {report.with_text:,} of them have text{_rest(report)}"
 
 
-def read_texts(collection: Collection, stages: Stages) -> TextReport:
-    """Read the text that is unread."""
-    report: TextReport = _read("text", "reading the text in pictures", collection.read_text, stages)
-    return report
+def _read_regions(collection: Collection, stages: Stages, retriever: str | None = None) -> tuple[ReadingReport, str]:
+    """Look at the regions of pictures that lack them, and return what was done, also in words."""
+    report = _read("looking at parts of pictures", partial(collection.add_regions, retriever), stages)
+    return report, f"parts of {counted(report.read, 'picture')} are searchable{_rest(report)}"
 
 
-def read_regions(collection: Collection, stages: Stages, retriever: str | None = None) -> ReadingReport:
-    """Look at the regions of pictures that lack them."""
-
-    def add(**how: Any) -> ReadingReport:
-        return collection.add_regions(retriever, **how)
-
-    report: ReadingReport = _read("regions", "looking at parts of pictures", add, stages)
-    return report
-
-
-def _read(name: str, doing: str, read: Callable[..., Any], stages: Stages) -> Any:
+def _read(doing: str, read: Callable[..., ReportT], stages: Stages) -> ReportT:
     """Read with a bar that shows pace and remaining time; an interruption keeps what is done."""
     try:
-        with stages.count(name, doing) as advance:
+        with stages.count("read", doing) as advance:
             report = read(progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         stages.note("stopped; what was read is kept and searchable, the same command goes on")
@@ -339,26 +305,6 @@ def _read(name: str, doing: str, read: Callable[..., Any], stages: Stages) -> An
     for path, reason in list(report.skipped.items())[:_SHOWN]:
         stages.note(f"  {printable(path)}: {printable(reason)}")
     return report
-
-
-def summarise_texts(report: TextReport) -> str:
-    """Return what was done in one line.
-
-    >>> from diptych.collection import TextReport
-    >>> summarise_texts(TextReport(read=120, with_text=7, known=1000))
-    '120 pictures read, 7 of them have text; 1,000 had been read before'
-    """
-    return f"{counted(report.read, 'picture')} read, {report.with_text:,} of them have text{_rest(report)}"
-
-
-def summarise_regions(report: ReadingReport) -> str:
-    """Return what was done in one line.
-
-    >>> from diptych.collection import ReadingReport
-    >>> summarise_regions(ReadingReport(read=120, skipped={"a.jpg": "it has changed"}))
-    'parts of 120 pictures are searchable; 1 could not be read'
-    """
-    return f"parts of {counted(report.read, 'picture')} are searchable{_rest(report)}"
 
 
 def _rest(report: ReadingReport) -> str:

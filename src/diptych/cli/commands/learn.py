@@ -27,11 +27,8 @@ from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, Qu
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from diptych.collection import Version
     from diptych.collection.learning import (
-        Impressions,
         LearningRecord,
         LearningReport,
         RehearsalReport,
@@ -78,23 +75,27 @@ def clicks_to_learn(collection: Path, log: Path | None) -> SearchLog | ClickLog:
 
     if log is not None:
         return read_clicks(log)
-    from diptych.collection.learning import SearchLog
-    from diptych.service.clicks.export import text_query_searches
-    from diptych.service.clicks.log import click_log_path
-
-    path = click_log_path(collection)
-    if not path.is_file():
+    seen = _logged_searches(collection)
+    if seen is None:
         raise InvalidInputError(
             f"nothing was logged for {collection}; search and click in `diptych serve` first, or pass a table of "
             "clicks with --log FILE"
         )
-    seen = SearchLog.from_searches(text_query_searches(path))
     if not seen.n_clicks:
         raise InvalidInputError(
             f"nobody has clicked a picture of {collection} that was found by words; search and click in "
             "`diptych serve` first"
         )
     return seen
+
+
+def _logged_searches(collection: Path) -> SearchLog | None:
+    from diptych.collection.learning import SearchLog
+    from diptych.service.clicks.export import text_query_searches
+    from diptych.service.clicks.log import click_log_path
+
+    path = click_log_path(collection)
+    return SearchLog.from_searches(text_query_searches(path)) if path.is_file() else None
 
 
 def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: bool) -> None:
@@ -287,22 +288,14 @@ def rehearse(
         rehearsal = Rehearsal(
             opened, candidate, sample=sample, n_queries=n_queries, alpha=alpha, random_state=random_state
         )
+        logged = _logged_searches(opened.folder)
         with stage_by_stage(stages) as progress:
-            report = rehearsal.run(_logged(opened.folder), progress=progress)
+            report = rehearsal.run(None if logged is None else logged.impressions(), progress=progress)
         change = f"diptych index {shown_path(opened.root)} --retriever {retriever}"
     if as_json:
         print_json(report.to_json())
     else:
         print_rehearsal(report, change, results())
-
-
-def _logged(collection: Path) -> Impressions | None:
-    from diptych.collection.learning import SearchLog
-    from diptych.service.clicks.export import text_query_searches
-    from diptych.service.clicks.log import click_log_path
-
-    path = click_log_path(collection)
-    return SearchLog.from_searches(text_query_searches(path)).impressions() if path.is_file() else None
 
 
 def print_rehearsal(report: RehearsalReport, change: str, console: Console) -> None:

@@ -26,7 +26,7 @@ from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
 from diptych.errors import without_folders
 from diptych.service.api.files import file_response, has_current_version, open_original
-from diptych.service.api.search import request_filter, run_search
+from diptych.service.api.search import item_members, request_filter, run_search
 from diptych.service.context import Context, Decoding, Hosted, Reading, Searching, ServiceContext, Then, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
@@ -48,23 +48,12 @@ register_url_convertor("item", ItemIdConvertor())
 def item_document(item: Item) -> ItemDocument:
     """Return an item as clients see it; where a file outside the root lies is not their business."""
     file = None if item.path is None else split_moment(item.path)[0]
-    is_inside = file is not None and not file.is_absolute()
     return ItemDocument.model_construct(
-        id=item.id,
-        name=None if file is None else file.name,
-        path=file.as_posix() if file is not None and is_inside else None,
-        seconds=item.seconds,
-        picture=item.path is not None,
-        width=item.width,
-        height=item.height,
+        **item_members(item),
+        path=None if file is None or file.is_absolute() else file.as_posix(),
         size=item.size,
-        labels=list(item.labels),
-        captions=list(item.captions),
-        metadata=dict(item.metadata),
-        facts=dict(item.facts),
         added=item.added,
         updated=item.updated,
-        content_hash=item.content_hash,
     )
 
 

@@ -18,7 +18,6 @@ from diptych.collection import (
     CollectionError,
     Filter,
     Item,
-    PictureRegion,
     Term,
     UnknownRetrieverError,
     parse_query,
@@ -246,39 +245,35 @@ def _record_search(
     )
 
 
+def item_members(item: Item) -> dict[str, Any]:
+    """Return what documents of items and of answers have in common."""
+    return {
+        **{name: getattr(item, name) for name in ("id", "seconds", "width", "height", "content_hash")},
+        **{name: dict(getattr(item, name)) for name in ("metadata", "facts")},
+        "labels": list(item.labels),
+        "captions": list(item.captions),
+        "picture": item.path is not None,
+        "name": None if item.path is None else split_moment(item.path)[0].name,
+    }
+
+
 def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
+    members = item_members(item)
+    members |= {name: getattr(answer, name) for name in ("rank", "score", "probability", "caption", "caption_id")}
+    region = answer.region
     # Nothing here comes from outside, so it need not be checked again.
     return AnswerDocument.model_construct(
-        rank=answer.rank,
-        id=item.id,
-        score=answer.score,
-        probability=answer.probability,
+        **members | {"captions": members["captions"][:5]},
         good=answer.probability >= cutoff or answer.has_words,
-        caption=answer.caption,
-        caption_id=answer.caption_id,
         matched_by=list(answer.matched_by),
-        picture=item.path is not None,
-        width=item.width,
-        height=item.height,
-        labels=list(item.labels),
-        captions=list(item.captions[:5]),
-        metadata=dict(item.metadata),
-        facts=dict(item.facts),
-        name=None if item.path is None else split_moment(item.path)[0].name,
-        seconds=item.seconds,
-        content_hash=item.content_hash,
         matched_fields=list(answer.matched_fields),
         has_words=answer.has_words,
         picture_words=[
             PictureWordDocument.model_construct(text=word.text, corners=list(word.corners))
             for word in answer.picture_words
         ],
-        region=None if answer.region is None else _region_document(answer.region),
+        region=None if region is None else RegionDocument.model_construct(**asdict(region), place=region.place),
     )
-
-
-def _region_document(region: PictureRegion) -> RegionDocument:
-    return RegionDocument.model_construct(**asdict(region), place=region.place)
 
 
 def _term_request(term: Term) -> TermRequest:

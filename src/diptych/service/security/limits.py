@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -285,11 +284,3 @@ class ConcurrencyLimit:
         last = longest.pop()
         if not last.done():
             last.set_exception(busy)
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
