@@ -154,7 +154,7 @@ def test_components_grow_with_the_training_pairs_as_tuning_lets_them(splits: Dat
     tuning = tune(KCCA(kappa=0.5, metric="cosine"), splits.train, grid, PROTOCOL, rescaled=["n_components"])
     assert matching.n_components == tuning.best.parameters["n_components"]
     assert matching.grown == tuning.model.n_components
-    assert matching.average == pytest.approx(tuning.best.mean, abs=1e-6)
+    assert matching.average() == pytest.approx(tuning.best.mean, abs=1e-6)
     tested = refit_choices({"CM": matching, "SCM": semantic}, splits)
     expected = evaluate_retrieval(tuning.model, Retrieval(splits.test, splits.test)).average(AP())
     assert tested["CM"].evaluate([AP()]).average(AP()) == pytest.approx(expected, abs=1e-6)

@@ -251,7 +251,7 @@ def as_latex(table: Table) -> str:
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{latex_text(caption)}}}",
+            rf"\caption{{{caption.translate(_LATEX)}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             _latex_row(table.headings),
@@ -274,17 +274,12 @@ def as_csv(tasks: Iterable[TaskResults]) -> str:
     return stream.getvalue()
 
 
-def latex_text(text: str) -> str:
-    """Return text that LaTeX sets as it is."""
-    return text.translate(_LATEX)
-
-
 def _piped(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return f"{' & '.join(map(latex_text, cells))} \\\\"
+    return f"{' & '.join(cell.translate(_LATEX) for cell in cells)} \\\\"
 
 
 def _long_rows(task: TaskResults) -> Iterable[dict[str, object]]:

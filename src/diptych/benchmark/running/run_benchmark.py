@@ -124,12 +124,10 @@ def run_benchmark(
     for outcome in (engine or LocalEngine()).run(catalogue, list(waiting)):
         if isinstance(outcome, Failure):
             failures.append(outcome)
-            waiting.pop(outcome.unit, None)
         else:
             results.write(outcome)
-            unit = Unit(outcome.task, outcome.fold, outcome.method)
-            waiting.pop(unit, None)
-            done.append(unit)
+            done.append(_unit_of(outcome))
+        waiting.pop(_unit_of(outcome), None)
         if progress is not None:
             progress(outcome, list(waiting), total)
     return RunReport(tuple(done), kept, outdated, tuple(failures))

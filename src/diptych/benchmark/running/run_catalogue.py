@@ -233,7 +233,7 @@ def _with_plugins(task: RetrievalTask, plugins: tuple[Plugin, ...]) -> Retrieval
     if task.relevant == "instance":
         own = tuple(entry for entry in own if not entry.needs_labels)
     replaced = {entry.key for entry in own}
-    return task.with_methods((*own, *(entry for entry in task.methods if entry.key not in replaced)))
+    return replace(task, methods=(*own, *(entry for entry in task.methods if entry.key not in replaced)))
 
 
 def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:

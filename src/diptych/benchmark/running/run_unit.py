@@ -28,7 +28,7 @@ from diptych.metrics import AP, CMC, CMCCurve, CurvePoints, InterpolatedPrecisio
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, tune
 from diptych.protocols.tuning import class_list
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTIONS
 
 _RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _DIGITS = 6
@@ -193,8 +193,13 @@ def _has_classes(task: RetrievalTask, pairs: Pairs) -> bool:
 def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
     per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
     return {
-        "measures": {measure_key(measure): _both_directions(result, "mean", measure) for measure in measures},
-        "chance": {measure_key(measure): _both_directions(result, "chance", measure) for measure in measures},
+        "measures": {
+            measure_key(measure): {way: float(result[way].mean[measure]) for way in DIRECTIONS} for measure in measures
+        },
+        "chance": {
+            measure_key(measure): {way: float(result[way].chance[measure]) for way in DIRECTIONS}
+            for measure in measures
+        },
         "curves": {
             "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
             "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
@@ -204,10 +209,6 @@ def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str
             "first_rank": {way: _rounded(result[way].values[_FIRST_RANK]) for way in DIRECTIONS},
         },
     }
-
-
-def _both_directions(result: TwoWayEvaluation, what: str, measure: Measure) -> dict[Direction, float]:
-    return {way: float(getattr(result[way], what)[measure]) for way in DIRECTIONS}
 
 
 def _at_ranks(curve: CurvePoints) -> CurvePoints:

@@ -109,9 +109,8 @@ class KernelChoice:
     encoded: EncodedRetrieval
     growth: float
 
-    @property
     def average(self) -> float:
-        """MAP on the validation part, the mean of both directions."""
+        """Return MAP on the validation part, the mean of both directions."""
         return self.encoded.evaluate([AP()]).average(AP())
 
     @property
@@ -163,7 +162,7 @@ def kernel_choices(
         semantic += [
             KernelChoice(kappa, n_components, C, points.semantic_correlation_matching(C), growth) for C in STRENGTHS
         ]
-    return max(matching, key=_average), max(semantic, key=_average)
+    return max(matching, key=KernelChoice.average), max(semantic, key=KernelChoice.average)
 
 
 def refit_choices(choices: Mapping[str, KernelChoice], splits: DatasetSplits) -> dict[str, EncodedRetrieval]:
@@ -189,10 +188,6 @@ def _subspaces(
         width = np.shape(points.asked.images)[1]
         for n_components in sorted({min(wanted, width) for wanted in components}):
             yield kappa, n_components, points.first(n_components)
-
-
-def _average(choice: KernelChoice) -> float:
-    return choice.average
 
 
 _RIDGES = (1e-3, 1e-2, 0.1, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from diptych.benchmark.results import FORMAT
@@ -82,10 +82,6 @@ class RetrievalTask(BenchmarkTask):
             [sorted((name, list(values)) for name, values in part.items()) for part in entry.grid],
         )
         return hashlib.sha256(repr(shape).encode()).hexdigest()[:32]
-
-    def with_methods(self, methods: tuple[Method, ...]) -> RetrievalTask:
-        """Return the task with these methods."""
-        return replace(self, methods=methods)
 
 
 def _extendable(
