@@ -23,8 +23,12 @@ def packages() -> dict[str, Path]:
 
 
 def public_names(package: str) -> list[str]:
-    """Return what ``package`` exports, without names such as ``__version__``."""
-    return [name for name in importlib.import_module(package).__all__ if not name.startswith("__")]
+    """Return what a package exports, but for names such as ``__version__``, or what a module defines."""
+    module = importlib.import_module(package)
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("__")]
+    defined = {name: getattr(value, "__module__", None) for name, value in vars(module).items()}
+    return [name for name, place in defined.items() if place == package and not name.startswith("_")]
 
 
 def with_names(markdown: str) -> str:
