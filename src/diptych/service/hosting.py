@@ -155,13 +155,7 @@ class CollectionWatch:
                 self._is_stopping.wait(_RETRY_SECONDS)
 
     def _report(self, report: AddReport) -> None:
-        counts = {
-            "added": report.added,
-            "updated": report.updated,
-            "renamed": report.renamed,
-            "removed": len(report.removed),
-            "skipped": len(report.skipped),
-        }
+        counts = {change: count for change, count in report.counts.items() if change != "unchanged"}
         for change, count in counts.items():
             self._metrics.watched_changes.labels(self._hosted.name, change).inc(count)
         self._note(", ".join(f"{count:,} {change}" for change, count in counts.items() if count))

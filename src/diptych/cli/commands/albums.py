@@ -34,7 +34,7 @@ from diptych.cli.options import (
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
-    from diptych.collection import Answer, Collection, Item
+    from diptych.collection import Collection, Item
 
 TitleArgument = Annotated[str, typer.Argument(metavar="TITLE", help="The title of the album.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the saved search.")]
@@ -261,8 +261,18 @@ def export(
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     if format in _PICTURES or (format is None and file.suffix.lower() == ".zip"):
+        from diptych.collection.browse.chosen import chosen_items
+
+        if sum(one is not None for one in (search, album, saved)) > 1:
+            raise InvalidInputError("--search, --album and --saved each say what to export; give one of them")
+        if not (search or filter or album or saved):
+            raise InvalidInputError(
+                "say which pictures: --search, --filter, --album or --saved; --filter 'id:*' has all"
+            )
         with open_collection(collection, quiet=quiet) as opened, writing(file):
-            chosen, about = _chosen(opened, search, filter, album, saved, depth)
+            chosen, about = chosen_items(opened, query=search, filter=filter, album=album, saved=saved, k=depth)
+            if search and not chosen:
+                raise InvalidInputError(f"there is no good match for {search!r}; nothing was exported")
             done = opened.export_pictures(
                 file,
                 chosen,
@@ -288,34 +298,6 @@ def export(
         else:
             opened.export(file, format, points=points)
     print_outcome(str(file), {"file": file}, as_json=as_json)
-
-
-def _chosen(
-    collection: Collection, search: str | None, filter: str | None, album: str | None, saved: str | None, k: int
-) -> tuple[list[Answer] | list[Item], str]:
-    """Return what is to be exported, and a line that says what it is."""
-    if sum(one is not None for one in (search, album, saved)) > 1:
-        raise InvalidInputError("--search, --album and --saved each say what to export; give one of them")
-    if saved is not None:
-        kept = collection.saved_searches[saved]
-        if kept.query:
-            return list(collection.saved_searches.run(saved, k)), f"Answers to \u201c{kept.query}\u201d"
-        return collection.items(kept.filter)[:k], f"Items with {kept.filter}"
-    narrowed = f", only {filter}" if filter is not None else ""
-    if search is not None:
-        found = collection.search(search, k, filter=filter)
-        if found.no_good_match:
-            raise InvalidInputError(f"there is no good match for {search!r}; nothing was exported")
-        return [one for one in found if one.probability >= found.cutoff or one.has_words], (
-            f"Answers to \u201c{search}\u201d{narrowed}"
-        )
-    if album is not None:
-        kept_ids = None if filter is None else {item.id for item in collection.items(filter)}
-        items = collection.albums.items(album)
-        return [item for item in items if kept_ids is None or item.id in kept_ids], f"Album{narrowed}"
-    if filter is None:
-        raise InvalidInputError("say which pictures: --search, --filter, --album or --saved; --filter 'id:*' has all")
-    return collection.items(filter), f"Items with {filter}"
 
 
 def _write_run(collection: Collection, file: Path, queries: Path | None, depth: int) -> None:

@@ -232,15 +232,7 @@ def summarise(report: AddReport) -> str:
     >>> summarise(AddReport(added=12, renamed=1, unchanged=1000))
     '12 added, 1 renamed, 1,000 unchanged'
     """
-    counts = {
-        "added": report.added,
-        "updated": report.updated,
-        "renamed": report.renamed,
-        "unchanged": report.unchanged,
-        "removed": len(report.removed),
-        "skipped": len(report.skipped),
-    }
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing to do"
+    return ", ".join(f"{count:,} {name}" for name, count in report.counts.items() if count) or "nothing to do"
 
 
 def counts(report: AddReport) -> dict[str, object]:

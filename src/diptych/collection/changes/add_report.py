@@ -53,6 +53,12 @@ class AddReport:
         """How many items were written."""
         return self.added + self.updated + self.renamed
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many pictures and texts came to what, by its name."""
+        alike = {name: getattr(self, name) for name in ("added", "updated", "renamed", "unchanged")}
+        return {**alike, "removed": len(self.removed), "skipped": len(self.skipped)}
+
     def include(self, later: AddReport) -> None:
         """Count what became of further pictures and texts as well."""
         for name in ("added", "updated", "renamed", "unchanged", "described"):

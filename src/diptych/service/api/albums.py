@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
@@ -11,7 +10,8 @@ from fastapi import APIRouter, Path, Query, Response, status
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from diptych.collection import Album, Collection, Filter, Item, SavedSearch, parse_query
+from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
+from diptych.collection.browse.chosen import chosen_items
 from diptych.collection.browse.export import PictureExport
 from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.service.api.files import open_original
@@ -229,8 +229,19 @@ def export_answers(context: Context, hosted: Hosted, asked: Annotated[ExportPara
         raise Problem(422, "invalid-request", "Give one of q, album and saved.")
     if asked.q is not None:
         request_terms(asked.q, None)
-    wanted = request_filter(context, asked.filter)
-    chosen, about = _chosen(collection, asked, wanted, min(asked.limit, most))
+    request_filter(context, asked.filter)
+    chosen, about = chosen_items(
+        collection,
+        query=None if asked.q is None else parse_query(asked.q, find_picture=lambda _: None),
+        filter=asked.filter,
+        album=None if asked.album is None else find_album(collection, asked.album).title,
+        saved=None if asked.saved is None else find_saved_search(collection, asked.saved).name,
+        k=min(asked.limit, most),
+        target=asked.target,
+        hybrid=HYBRID_OF_MODE[asked.mode],
+        retriever=asked.retriever,
+        min_probability=asked.min_probability,
+    )
     if len(chosen) > most:
         raise Problem(422, "too-many-items", f"{len(chosen):,} items are more than {most:,}; narrow them by a filter.")
 
@@ -252,31 +263,3 @@ def export_answers(context: Context, hosted: Hosted, asked: Annotated[ExportPara
     name = quote(f"{title[:60]}.zip", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Cache-Control": "private, no-store"}
     return StreamingResponse(files.zipped(), media_type="application/zip", headers=headers)
-
-
-def _chosen(
-    collection: Collection, asked: ExportParameters, wanted: Filter | None, limit: int
-) -> tuple[Sequence[Item], str]:
-    """Return the items to send, and a line that says what they are."""
-    search = None if asked.saved is None else find_saved_search(collection, asked.saved)
-    query = asked.q if search is None else search.query
-    told = asked.filter if search is None else search.filter
-    if query:
-        how = asked if search is None else search
-        found = collection.search(
-            parse_query(query, find_picture=lambda _: None),
-            limit,
-            filter=wanted if search is None else search.filter,
-            target=how.target,
-            hybrid=HYBRID_OF_MODE[how.mode],
-            retriever=how.retriever,
-            min_probability=how.min_probability,
-        )
-        good = [one.item for one in found if one.probability >= found.cutoff or one.has_words]
-        narrowed = f", only {told}" if told else ""
-        return [item for item in good if item is not None], f"Answers to \u201c{query}\u201d{narrowed}"
-    if asked.album is not None:
-        items = collection.albums.items(find_album(collection, asked.album).title)
-        kept = None if wanted is None else {item.id for item in collection.items(wanted)}
-        return [item for item in items if kept is None or item.id in kept], "Album"
-    return collection.items(wanted if search is None else search.filter), f"Items with {told}" if told else ""

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
+from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
@@ -90,7 +90,6 @@ JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]
 # Between two of these, others may write.
 _CHUNK = 256
 _NAMED_FAILURES = 50
-_COUNTS = ("added", "updated", "renamed", "unchanged", "described")
 
 
 def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -108,20 +107,15 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     done = 0
     while chunk := list(islice(pictures, _CHUNK)):
         progress = _counting(reporter, "adding pictures", done, len(found))
-        added = collection.add([Record(path) for path in chunk], progress=progress)
-        for name in _COUNTS:
-            setattr(report, name, getattr(report, name) + getattr(added, name))
-        report.skipped.update(added.skipped)
-        report.removed += added.removed
+        report.include(collection.add([Record(path) for path in chunk], progress=progress))
         done += len(chunk)
     if parameters.get("remove_missing", True):
         reporter.advance(done, len(found), "removing what is gone")
         report.removed += collection.remove_missing()
     kinds = unread_kinds(unreadable)
     return {
-        **{name: getattr(report, name) for name in _COUNTS},
-        "removed": len(report.removed),
-        "skipped": len(report.skipped),
+        **report.counts,
+        "described": report.described,
         "reasons": _shown_reasons(collection, report.skipped),
         "unread_kinds": kinds,
         "notes": [describe_unread(kinds)] if kinds else [],
@@ -192,13 +186,14 @@ def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Re
 def read_text(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Read the words that stand in the pictures."""
     report = collection.read_text(progress=_counting(reporter, "reading the text in pictures"))
-    return {"with_text": report.with_text, **_reading_result(collection, report)}
+    return _result(collection, report.skipped, read=report.read, known=report.known, with_text=report.with_text)
 
 
 def regions(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Look at parts of the pictures."""
     progress = _counting(reporter, "looking at parts of pictures")
-    return _reading_result(collection, collection.add_regions(parameters.get("retriever"), progress=progress))
+    report = collection.add_regions(parameters.get("retriever"), progress=progress)
+    return _result(collection, report.skipped, read=report.read, known=report.known)
 
 
 # What each kind of job does; the function returns the result.
@@ -234,20 +229,13 @@ def _counting(
     return advance
 
 
+def _result(collection: Collection, reasons: Mapping[str, str], **counts: int) -> dict[str, Any]:
+    return {**counts, "skipped": len(reasons), "reasons": _shown_reasons(collection, reasons)}
+
+
 def _reencode_result(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
-    return {
-        **{name: getattr(report, name) for name in ("pictures", "captions", "read_again")},
-        "skipped": len(report.failures),
-        "reasons": _shown_reasons(collection, report.failures),
-    }
-
-
-def _reading_result(collection: Collection, report: ReadingReport) -> dict[str, Any]:
-    return {
-        **{name: getattr(report, name) for name in ("read", "known")},
-        "skipped": len(report.skipped),
-        "reasons": _shown_reasons(collection, report.skipped),
-    }
+    counts = {name: getattr(report, name) for name in ("pictures", "captions", "read_again")}
+    return _result(collection, report.failures, **counts)
 
 
 def _shown_reasons(collection: Collection, reasons: Mapping[str, str]) -> dict[str, str]:
