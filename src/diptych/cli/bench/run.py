@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from diptych.cli.console.output import (
     bold,
@@ -97,7 +97,7 @@ def bench_run(
     check_folder(results)
     folder = ResultFolder(results)
     engine = LocalEngine(jobs or os.cpu_count() or 1) if scheduler is None else ClusterEngine(scheduler)
-    with BenchProgress(quiet=quiet, at_once=jobs or os.cpu_count() or 1) as progress:
+    with unit_progress(Stages(quiet=quiet)) as progress:
         report = run_benchmark(catalogue, units, folder, engine=engine, progress=progress)
     if as_json:
         print_json(run_facts(report, units, folder))
@@ -107,48 +107,25 @@ def bench_run(
         raise typer.Exit(1)
 
 
-class BenchProgress:
-    """A bar with the units that are running; failures are named at once, in one line."""
+@contextmanager
+def unit_progress(stages: Stages) -> Iterator[Callable[[Record | Failure | None, Sequence[Unit], int], None]]:
+    """Show how many units are done and which run; failures are named at once, in one line."""
+    from diptych.benchmark.running import Failure
 
-    def __init__(self, *, quiet: bool, at_once: int) -> None:
-        self._console = notes()
-        self._quiet = quiet
-        self._at_once = at_once
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=quiet or not self._console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=None)
-        self._told: set[str] = set()
+    told: set[str] = set()
+    with stages.run("units", "running") as advance:
 
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
-        return self
+        def take(outcome: Record | Failure | None, waiting: Sequence[Unit], total: int) -> None:
+            # Units start in their order, so that the first of those without a result are the ones that run.
+            advance(total - len(waiting), total, f" {'; '.join(map(str, waiting[:_SHOWN]))}")
+            if isinstance(outcome, Failure):
+                # What a method lacks it lacks on every fold; once is enough.
+                line = f"{outcome.unit.method if outcome.missing else outcome.unit}: {outcome.message}"
+                if line not in told:
+                    told.add(line)
+                    stages.note(f"{'skipped' if outcome.missing else 'failed'} {line}")
 
-    def __exit__(self, *problem: Any) -> None:
-        self._bar.__exit__(*problem)
-
-    def __call__(self, outcome: Record | Failure | None, waiting: Sequence[Unit], total: int) -> None:
-        """Take note of one outcome."""
-        from diptych.benchmark.running import Failure
-
-        # Units start in their order, so that the first of those without a result are the ones that run.
-        running = [str(unit) for unit in waiting[: min(self._at_once, _SHOWN)]]
-        self._bar.update(
-            self._task, completed=total - len(waiting), total=total, description="; ".join(running) or "done"
-        )
-        if isinstance(outcome, Failure) and not self._quiet:
-            # What a method lacks it lacks on every fold; once is enough.
-            line = f"{outcome.unit.method if outcome.missing else outcome.unit}: {outcome.message}"
-            if line not in self._told:
-                self._told.add(line)
-                self._console.print(f"{'skipped' if outcome.missing else 'failed'} {line}", markup=False)
+        yield take
 
 
 def run_facts(report: RunReport, units: Sequence[Unit], folder: ResultFolder) -> dict[str, Any]:

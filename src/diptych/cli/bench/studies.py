@@ -272,17 +272,15 @@ def bench_costa_pereira(
     stages = Stages(quiet=quiet)
     reports, lacking = [], []
     for task in tasks:
+
+        def stage(title: str, task: str = task.name) -> AbstractContextManager[Advance]:
+            return stages.run(f"{task}: {title}", f"{task}: {title}")
+
         try:
-            reports.append(
-                run_costa_pereira(task, n_jobs=jobs or os.cpu_count() or 1, stage=partial(_stage, stages, task.name))
-            )
+            reports.append(run_costa_pereira(task, n_jobs=jobs or os.cpu_count() or 1, stage=stage))
         except (MissingDataError, MissingPackageError) as error:
             lacking.append(error)
             stages.note(f"{task.name} is left out: {error}")
     if not reports:
         raise lacking[0]
     finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira, as_json=as_json)
-
-
-def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
-    return stages.run(f"{task}: {title}", f"{task}: {title}")
