@@ -261,7 +261,7 @@ def export(
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     if format in _PICTURES or (format is None and file.suffix.lower() == ".zip"):
-        from diptych.collection.browse.chosen import chosen_items
+        from diptych.collection.chosen_items import chosen_items
 
         if sum(one is not None for one in (search, album, saved)) > 1:
             raise InvalidInputError("--search, --album and --saved each say what to export; give one of them")

@@ -11,8 +11,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
-from diptych.collection.browse.chosen import chosen_items
 from diptych.collection.browse.export import PictureExport
+from diptych.collection.chosen_items import chosen_items
 from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.service.api.files import open_original
 from diptych.service.api.items import find_item, item_document
