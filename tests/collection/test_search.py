@@ -162,9 +162,9 @@ def test_an_empty_collection_has_no_good_match(collection: Collection) -> None:
 
 def test_the_index_answers_like_the_comparison_of_all(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 10)
-    collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1500))
-    found = [collection.search(f"text {number}", k=1, target="texts", exact=False) for number in range(50)]
-    assert [answers[0].id for answers in found] == [f"{number}" for number in range(50)]
+    collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1100))
+    found = [collection.search(f"text {number}", k=1, target="texts", exact=False) for number in range(20)]
+    assert [answers[0].id for answers in found] == [f"{number}" for number in range(20)]
     assert not found[0].exact
     collection.add([Record(captions=["brand new"], id="new")])
     assert collection.search("brand new", k=1, target="texts", exact=False)[0].id == "new"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -70,15 +69,6 @@ def test_lemmas_without_the_package_name_the_command(monkeypatch: pytest.MonkeyP
 def test_an_unknown_list_of_stop_words_names_the_known_ones() -> None:
     with pytest.raises(InvalidInputError, match="'english', 'pictures', got 'french'"):
         Tfidf(stop_words="french").fit(["red boat"])
-
-
-def test_a_hundred_thousand_captions_take_seconds() -> None:
-    captions = [f"Two dogs number {row % 977} running on the green grass near some children" for row in range(100_000)]
-    pipeline = WordPipeline(stop_words="pictures", lemmas=True)
-    started = time.process_time()
-    for caption in captions:
-        pipeline.words(caption)
-    assert time.process_time() - started < 15
 
 
 def test_lemmas_join_the_columns_of_one_word_and_change_the_identity() -> None:
