@@ -158,8 +158,10 @@ class TfidfTopics(_CountedWords):
     ----------
     n_components:
         The number of features; fewer when the training texts do not span as many.
-    stop_words, lemmas, min_documents:
-        As in :class:`Tfidf`.
+    stop_words, lemmas:
+        As in :class:`WordPipeline`.
+    min_documents:
+        Words in fewer training texts are left out.
 
     Attributes
     ----------
@@ -220,8 +222,10 @@ class LdaTopics(_CountedWords):
     ----------
     n_topics:
         The number of topics, and of features.
-    stop_words, lemmas, min_documents:
-        As in :class:`Tfidf`.
+    stop_words, lemmas:
+        As in :class:`WordPipeline`.
+    min_documents:
+        Words in fewer training texts are left out.
     max_iter:
         Passes over the training texts.
     random_state:
