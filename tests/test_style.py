@@ -76,11 +76,11 @@ def constants_below_functions(text: str, tree: ast.Module) -> int:
 
 # What is left. Lower a number when places are mended; never raise one.
 LEFT: dict[Callable[[str, ast.Module], int], int] = {
-    riddles: 180,
-    say_whether: 99,
-    vague_constants: 141,
-    several_on_a_line: 135,
-    constants_below_functions: 603,
+    riddles: 113,
+    say_whether: 0,
+    vague_constants: 103,
+    several_on_a_line: 82,
+    constants_below_functions: 427,
 }
 
 

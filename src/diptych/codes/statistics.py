@@ -1,4 +1,4 @@
-"""Say whether hash codes use their bits: balance, correlation, entropy, distinct codes."""
+"""Measure whether hash codes use their bits: balance, correlation, entropy, distinct codes."""
 
 from __future__ import annotations
 

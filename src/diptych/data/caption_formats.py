@@ -237,7 +237,7 @@ def read_parquet(path: Path) -> Iterator[CaptionRecord]:
 
 
 def is_token_line(line: str) -> bool:
-    """Say whether a line is a file, a number, a tab and a caption."""
+    """Return True if a line is a file, a number, a tab and a caption."""
     return _TOKEN_LINE.fullmatch(line.rstrip("\r")) is not None
 
 
@@ -297,7 +297,7 @@ def _list_records(entries: Iterable[Any], where: str, *, numbered: bool = True) 
 
 
 def is_coco(content: Any) -> bool:
-    """Say whether parsed JSON has the layout of COCO."""
+    """Return True if parsed JSON has the layout of COCO."""
     return isinstance(content, dict) and all(isinstance(content.get(key), list) for key in ("images", "annotations"))
 
 
@@ -358,7 +358,7 @@ def _coco_text(path: Path, number: int, value: Any) -> str:
 
 
 def is_karpathy(content: Any) -> bool:
-    """Say whether parsed JSON has the layout of a Karpathy split."""
+    """Return True if parsed JSON has the layout of a Karpathy split."""
     images = content.get("images") if isinstance(content, dict) else None
     return isinstance(images, list) and bool(images) and isinstance(images[0], dict) and "sentences" in images[0]
 

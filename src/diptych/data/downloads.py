@@ -71,7 +71,7 @@ class Receipts:
         self._folder = folder
 
     def covers(self, url: str) -> bool:
-        """Say whether what came from ``url`` is still here."""
+        """Return True if what came from ``url`` is still here."""
         receipt = self._read().get(url)
         return receipt is not None and all((self._folder / name).exists() for name in receipt.get("holds", ()))
 

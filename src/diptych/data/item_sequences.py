@@ -50,12 +50,12 @@ class SelectedItems(Sequence[Any]):
 
 
 def is_listed(items: Sequence[Any]) -> bool:
-    """Say whether items are there already, and not made when they are asked for."""
+    """Return True if items are there already, and not made when they are asked for."""
     return isinstance(items.source if isinstance(items, SelectedItems) else items, (list, tuple))
 
 
 def is_features(items: Items) -> bool:
-    """Say whether the items are a feature matrix rather than raw pictures or words."""
+    """Return True if the items are a feature matrix rather than raw pictures or words."""
     return isinstance(items, np.ndarray) and items.ndim == 2
 
 

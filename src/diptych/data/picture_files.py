@@ -78,7 +78,7 @@ def picture_suffixes() -> frozenset[str]:
 
 
 def is_picture_suffix(suffix: str) -> bool:
-    """Say whether an ending is one of `picture_suffixes`; for what no machine takes for one nobody waits for Pillow.
+    """Return True if an ending is one of `picture_suffixes`; for what no machine takes for one nobody waits for Pillow.
 
     >>> is_picture_suffix(".jpg"), is_picture_suffix(".dog")
     (True, False)
@@ -92,12 +92,12 @@ def _unread_suffixes() -> frozenset[str]:
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file is named like what a camera writes before it makes a picture of it."""
+    """Return True if a file is named like what a camera writes before it makes a picture of it."""
     return _suffix(path) in _RAW
 
 
 def is_video(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file is named like a video.
+    """Return True if a file is named like a video.
 
     >>> is_video("clip.MOV"), is_video("clip.jpg")
     (True, False)
@@ -235,7 +235,7 @@ def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
 
 
 def _is_new(entry: os.DirEntry[str], real_root: Path, entered: set[tuple[int, int]]) -> bool:
-    """Say whether a folder has not been entered and will not be, by another way; it counts as entered from now on."""
+    """Return True if a folder has not been entered and will not be, by another way; it counts as entered now."""
     if entry.is_symlink():
         target = Path(entry.path).resolve()
         # What is walked anyway, or a folder that holds all of it.

@@ -56,7 +56,7 @@ class GuardedRedirects(HTTPRedirectHandler):
 
 
 def _is_public(host: str) -> bool:
-    """Say whether a name stands for public addresses alone; where it stands for none, connecting says so."""
+    """Return True if a name stands for public addresses alone; where it stands for none, connecting says so."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return all(ip_address(str(address[4][0]).partition("%")[0]).is_global for address in found)
 

@@ -254,7 +254,7 @@ class _ItemKey(NamedTuple):
     state: tuple[int, ...] | None
 
     def still_holds(self) -> bool:
-        """Say whether what was encoded is what the key was made of."""
+        """Return True if what was encoded is what the key was made of."""
         return self.path is None or _state_of(self.path) == self.state
 
 

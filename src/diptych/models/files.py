@@ -84,7 +84,7 @@ class KnownClasses:
 
 
 def _are_ours(*modules: str | None) -> bool:
-    """Say whether all are modules of Diptych, whose classes have one name each wherever they move."""
+    """Return True if all are modules of Diptych, whose classes have one name each wherever they move."""
     return all(module is not None and module.startswith("diptych.") for module in modules)
 
 

@@ -113,7 +113,7 @@ _SAMPLED_ROWS = 400
 
 
 def can_join(before: RetrieverBase, new: RetrieverBase) -> bool:
-    """Say whether what is learned can stand beside what was known: the same encoders, and inner products for scores."""
+    """Return True if what is learned can stand beside what was known: same encoders, inner products for scores."""
     from diptych.models.fusion.score_fusion import LinearForm
 
     is_same = before.image_fingerprint == new.image_fingerprint and before.text_fingerprint == new.text_fingerprint

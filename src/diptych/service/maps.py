@@ -24,7 +24,7 @@ def map_path(collection: Collection, fingerprint: str) -> Path:
 
 
 def has_map(collection: Collection, fingerprint: str) -> bool:
-    """Say whether a map has been made."""
+    """Return True if a map has been made."""
     return map_path(collection, fingerprint).is_file()
 
 

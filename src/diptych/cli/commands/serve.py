@@ -234,7 +234,7 @@ def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
 
 
 def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded: bool) -> bool:
-    """Say whether others could reach a service, directly or through a proxy here; without a token they may not."""
+    """Return True if others could reach a service, directly or through a proxy here; without a token they may not."""
     from diptych.service.security.tokens import no_token_message
 
     if _is_this_machine(host) and not is_forwarded:

@@ -238,7 +238,7 @@ def _as_array(column: Any) -> BoolArray:
 
 
 def is_run(places: IntArray) -> bool:
-    """Say whether places follow one another, none left out.
+    """Return True if places follow one another, none left out.
 
     >>> is_run(np.array([3, 4, 5])), is_run(np.array([3, 4, 4])), is_run(np.array([], dtype=int))
     (True, False, False)

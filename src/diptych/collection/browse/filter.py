@@ -39,7 +39,7 @@ def given_date(given: str) -> str | None:
 
 
 def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
-    """Say whether a stored value, or one of several, stands in this relation to the given text, part or ``whole``."""
+    """Return True if a stored value, or one of several, stands in this relation to a text, part or ``whole``."""
     if operator == "!=":
         return not compare(stored, "=", given, whole=whole)
     if stored is None:
@@ -167,7 +167,7 @@ class Filter:
         return parse_filter(wanted) if isinstance(wanted, str) else wanted
 
     def matches(self, lookup: Lookup) -> bool:
-        """Say whether an item meets the condition; ``lookup`` gives the value of a field, or None."""
+        """Return True if an item meets the condition; ``lookup`` gives the value of a field, or None."""
         if self.operator == "and":
             return all(part.matches(lookup) for part in self.parts)
         if self.operator == "or":

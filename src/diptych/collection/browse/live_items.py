@@ -50,7 +50,7 @@ class Part:
         return len(self.segment) if self.live is None else int(np.count_nonzero(self.live))
 
     def is_live(self, place: int) -> bool:
-        """Say whether the item at a place is there."""
+        """Return True if the item at a place is there."""
         return self.live is None or bool(self.live[place])
 
     def n_live(self, owners: IntArray) -> int:
@@ -305,7 +305,7 @@ class LiveItems:
         return frozenset(name for part in self.parts for name in _metadata_names(part.segment))
 
     def has_field(self, name: str) -> bool:
-        """Say whether some item has a value for a filter's field."""
+        """Return True if some item has a value for a filter's field."""
         column = column_name(name)
         for part in self.parts:
             if column in part.segment.columns and part.n_live(part.segment.columns[column].owners):

@@ -232,7 +232,7 @@ class Describing:
         return "|".join([self._reader, *(stamp for _, stamp in self._sidecars.of(path))])
 
     def is_due(self, path: Path, item: Item) -> bool:
-        """Say whether the facts of a stored picture were never read, or in another way than now."""
+        """Return True if the facts of a stored picture were never read, or in another way than now."""
         return item.facts_read != self.stamp(path)
 
     def requests(self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = ()) -> list[FileRequest]:

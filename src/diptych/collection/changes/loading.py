@@ -287,7 +287,7 @@ _decode_usual = json.JSONDecoder(parse_constant=_finite).decode
 
 
 def _are_plain_objects(texts: Sequence[str]) -> bool:
-    """Say whether all texts are JSON objects, in one reading; a mark that nobody knows keeps each within its bounds."""
+    """Return True if all texts are JSON objects, in one reading; an unknown mark keeps each within its bounds."""
     mark = os.urandom(16).hex()
     try:
         found = _decode_usual(f"""[{f',"{mark}",'.join(texts)}]""")

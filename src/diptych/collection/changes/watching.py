@@ -84,7 +84,7 @@ def pictures_in(folder: Path) -> Iterator[Path]:
 
 
 def _is_wanted(path: Path) -> bool:
-    """Say whether a file is a picture, or one of a kind that cannot be read, which is worth a word."""
+    """Return True if a file is a picture, or one of a kind that cannot be read, which is worth a word."""
     return path.suffix.lower() in picture_suffixes() or unread_reason(path) is not None
 
 
@@ -202,7 +202,7 @@ class _Watch:
         self._is_busy = False
 
     def is_there(self) -> bool:
-        """Say whether the folder can be looked at, and has a picture unless the collection has none of it either."""
+        """Return True if the folder can be looked at, and has a picture unless the collection has none of it either."""
         return self._folder.is_dir() and (next(pictures_in(self._folder), None) is not None or not self._stored())
 
     def follow(self) -> None:

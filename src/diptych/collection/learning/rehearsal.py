@@ -372,6 +372,6 @@ def _overlap(old: IntArray, new: IntArray) -> FloatArray:
 
 
 def _is_learned(retriever: RetrieverProtocol) -> bool:
-    """Say whether a retriever was fitted on pairs by its owner; those of the package have no comparison."""
+    """Return True if a retriever was fitted on pairs by its owner; those of the package have no comparison."""
     comparison = getattr(retriever, "comparison_", None)
     return comparison is not None and bool(comparison.replaced)

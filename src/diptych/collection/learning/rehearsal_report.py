@@ -94,7 +94,7 @@ class RehearsedQuestions:
         return counted(self.n_questions, "logged query", "logged queries")
 
     def outcome(self, alpha: float) -> Outcome:
-        """Say whether the new retriever answers these better by more than luck."""
+        """Return True if the new retriever answers these better by more than luck."""
         main = self.differences[0]
         if main.p_value >= alpha or not main.difference:
             return "undecided"

@@ -47,7 +47,7 @@ def draw_items(collection: Collection, size: int, clicked: Contents[str], random
 
 
 def _is_as_stored(collection: Collection, item: Item) -> bool:
-    """Say whether the file of an item can be opened and is still the picture that the stored point was made of."""
+    """Return True if the file of an item can be opened and is still the picture that the stored point was made of."""
     path = collection.picture_of(item)
     if path is None:
         return False

@@ -438,7 +438,7 @@ class LiveState:
         return stamp_of_layout(self._layout_path)
 
     def _is_current(self) -> bool:
-        """Say whether nothing can have been committed since the last look, by the time of the folder of versions."""
+        """Return True if nothing can have been committed since the last look, by the time of the folder of versions."""
         try:
             stamp = os.stat(self._versions_path).st_mtime_ns
         except OSError:

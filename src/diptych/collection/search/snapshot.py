@@ -214,7 +214,7 @@ class SearchSnapshot:
         return words & _words_of_fields(self.items.fields)
 
     def _has_words(self, gallery: Gallery, rows: IntArray, ranked: _Ranked) -> bool:
-        """Say whether one of some rows has all the words that were looked for."""
+        """Return True if one of some rows has all the words that were looked for."""
         return any(has_words for _, has_words, _ in self._places_of_words(gallery, rows, ranked).values())
 
     def _places_of_words(

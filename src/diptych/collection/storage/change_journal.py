@@ -179,7 +179,7 @@ def _version(line: bytes) -> Version | None:
 
 
 def _is_torn(end: bytes) -> bool:
-    """Say whether what follows the last whole line is the beginning of one, as a killed writer leaves it, or nothing.
+    """Return True if what follows the last whole line is the beginning of one, as a killed writer leaves it, or none.
 
     >>> _is_torn(b'{"number": 3, "ti'), _is_torn(b'{"number": 3, "checksum": "00c0ffee"}?')
     (True, False)

@@ -81,7 +81,7 @@ def _clear_errors(owner: Any) -> Iterator[None]:
 
 
 def is_no_room(problem: BaseException) -> bool:
-    """Say whether an error means that the disk is full, or what a user may have of it."""
+    """Return True if an error means that the disk is full, or what a user may have of it."""
     return getattr(problem, "errno", None) in _NO_ROOM_CODES or bool(_NO_ROOM.search(str(problem)))
 
 
@@ -105,7 +105,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 
 def is_nearly_full(folder: Path) -> bool:
-    """Say whether a disk has no room for what can wait."""
+    """Return True if a disk has no room for what can wait."""
     return shutil.disk_usage(folder).free < 4 * LEAST_ROOM
 
 

@@ -215,7 +215,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def is_storable(text: str) -> bool:
-    """Say whether a text is valid Unicode, which file names of another encoding are not, and has no NUL."""
+    """Return True if a text is valid Unicode, which file names of another encoding are not, and has no NUL."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -325,7 +325,7 @@ class Root:
         return name.removeprefix(self._prefix).replace(os.sep, "/") if name.startswith(self._prefix) else name
 
     def is_missing(self, stored: str) -> bool:
-        """Say whether the file of a stored path is gone; one that merely cannot be reached is not."""
+        """Return True if the file of a stored path is gone; one that merely cannot be reached is not."""
         name = os.path.join(self.folder, stored)
         try:
             # Paths are slow to make, and few are moments.

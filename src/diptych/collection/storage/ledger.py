@@ -113,7 +113,7 @@ class Ledger:
             self._marks.unlink(missing_ok=True)
 
     def has_restarted(self) -> bool:
-        """Say whether the machine has started again since the last change: what was not acknowledged may be torn."""
+        """Return True if the machine has started again since the last change: what was not acknowledged may be torn."""
         line = self._last_line()
         return line is not None and not _is_same_boot(line["boot"])
 
@@ -175,7 +175,7 @@ class Ledger:
         self._unwritten.add(unit)
 
     def has_new_notes(self) -> bool:
-        """Say whether a note has come, or grown, that no line names."""
+        """Return True if a note has come, or grown, that no line names."""
         return self._notes_now() != self._notes
 
     def _notes_now(self) -> dict[str, Checksum]:
@@ -187,7 +187,7 @@ class Ledger:
         return self._notes | there
 
     def lacks(self, name: str) -> bool:
-        """Say whether a note was there and is not; any reader may ask."""
+        """Return True if a note was there and is not; any reader may ask."""
         line = self._last_line()
         return line is not None and name in line["notes"] and not (self._folder.parent / name).exists()
 
@@ -298,7 +298,7 @@ class Ledger:
                     draft.write_bytes(_hint(newest))
 
     def is_needed(self, name: str) -> bool:
-        """Say whether the newest version of a table needs a file: it does without protocols and older versions."""
+        """Return True if the newest version of a table needs a file: it does without protocols and older versions."""
         unit, is_table, inner = name.partition(".lance/")
         if not is_table:
             return name != _LEDGER

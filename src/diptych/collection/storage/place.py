@@ -63,7 +63,7 @@ def _turn(path: Path, deadline: float) -> Iterator[None]:
 
 
 def is_awaited(path: Path) -> bool:
-    """Say whether somebody stands in line for a lock that is held."""
+    """Return True if somebody stands in line for a lock that is held."""
     return bool(_tickets(path))
 
 
@@ -77,12 +77,12 @@ def long_read(store: Path) -> Iterator[None]:
 
 
 def is_being_read(store: Path) -> bool:
-    """Say whether a :func:`long_read` goes on, in whichever process."""
+    """Return True if a :func:`long_read` goes on, in whichever process."""
     return not all(_is_left_behind(store / name) for name in _tickets(store / _READING))
 
 
 def _is_left_behind(ticket: Path) -> bool:
-    """Say whether a ticket is of a process that ended, and remove it; that of another user cannot be told."""
+    """Return True if a ticket is of a process that ended, and remove it; that of another user cannot be told."""
     with suppress(OSError), search_package("filelock").FileLock(ticket, timeout=0.0, mode=0o600):
         ticket.unlink(missing_ok=True)
         return True

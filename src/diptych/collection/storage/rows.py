@@ -70,7 +70,7 @@ class WrittenItems:
     items: tuple[Item, ...] = ()
 
     def are_all(self, since_ns: int, version: int) -> bool:
-        """Say whether no other items have changed after a time, up to a version."""
+        """Return True if no other items have changed after a time, up to a version."""
         return version == self.version and since_ns >= self.since_ns
 
     def followed_by(self, items: Sequence[Item], rows: Any, before: int, after: int) -> WrittenItems:
@@ -193,13 +193,13 @@ def large_batches(name: str, table: Any) -> Iterator[Any]:
 
 
 def has_many_files(stats: dict[str, Any]) -> bool:
-    """Say whether a table has many small files; of those that most rows are in, more are many."""
+    """Return True if a table has many small files; of those that most rows are in, more are many."""
     fragments, row_bytes = stats["fragment_stats"], stats["total_bytes"] / max(1, stats["num_rows"])
     is_small = fragments["lengths"]["p50"] * row_bytes < _SMALL_BYTES
     return bool(fragments["num_small_fragments"] >= (_MANY_FRAGMENTS if is_small else _MOST_FRAGMENTS))
 
 
 def has_many_deleted(stats: dict[str, Any]) -> bool:
-    """Say whether a table has many rows that were deleted and are still read over."""
+    """Return True if a table has many rows that were deleted and are still read over."""
     written = stats["fragment_stats"]["num_fragments"] * stats["fragment_stats"]["lengths"]["mean"]
     return bool(written - stats["num_rows"] >= max(_MANY_DELETED, written / 2))

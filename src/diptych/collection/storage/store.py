@@ -388,7 +388,7 @@ class Store:
         self.tables.acknowledge()
 
     def _is_worn(self, name: str, table: Any) -> bool:
-        """Say whether a table needs the engine's care, which takes seconds for a million rows; small files may not."""
+        """Return True if a table needs the engine's care, which takes seconds for a million rows."""
         stats = table.stats()
         is_large = stats["num_rows"] >= _INDEXED_FROM
         if has_many_deleted(stats) or lacks_words(table) or self.tables.has_many_versions(name, is_large=is_large):

@@ -178,7 +178,7 @@ class Tables:
             self._unwritten_commits = 0
 
     def has_many_versions(self, name: str, *, is_large: bool) -> bool:
-        """Say whether there are many versions of a table that nobody reads any more."""
+        """Return True if there are many versions of a table that nobody reads any more."""
         until = time.time() - _READ_FOR.total_seconds()
         with os.scandir(self.folder / unit_of(name) / "_versions") as files:
             unread = sum(file.stat().st_mtime < until for file in files)
@@ -210,7 +210,7 @@ class Tables:
         return True
 
     def _are_newest_whole(self, name: str) -> bool:
-        """Say whether the newest files of a table are as they were written: joined, damage could not be told."""
+        """Return True if the newest files of a table are as they were written: joined, damage could not be told."""
         known, left = {} if self.ledger is None else self.ledger.known_files(), _NEWEST_BYTES
         for file in reversed([file for file in known if file.startswith(f"{unit_of(name)}/data/")]):
             left -= known[file][0]

@@ -99,7 +99,7 @@ class WordIndex:
 
 
 def lacks_words(table: Any) -> bool:
-    """Say whether many texts are in no full-text index yet, so that every search by words reads them."""
+    """Return True if many texts are in no full-text index yet, so that every search by words reads them."""
     return any(table.index_stats(index.name).num_unindexed_rows >= _MANY_UNINDEXED for index in _indexes(table))
 
 

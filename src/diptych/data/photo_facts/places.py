@@ -61,7 +61,7 @@ def distance_km(latitudes: Any, longitudes: Any, latitude: float, longitude: flo
 
 
 def has_places() -> bool:
-    """Say whether the list of places is installed."""
+    """Return True if the list of places is installed."""
     return _places_file() is not None
 
 

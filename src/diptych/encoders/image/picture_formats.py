@@ -192,7 +192,7 @@ def _opener(kind: str) -> type:
 
 
 def _is_raw_tiff(file: BinaryIO) -> bool:
-    """Say whether a TIFF file is what a camera writes: by its name, its mark, or tags that only such files have."""
+    """Return True if a TIFF file is what a camera writes: by its name, its mark, or tags that only such files have."""
     try:
         if file.read(10)[8:] == b"CR" or is_raw(str(getattr(file, "name", ""))):
             return True

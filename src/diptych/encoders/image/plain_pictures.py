@@ -28,7 +28,7 @@ _MOST_TAGS = 500
 
 
 def is_plain(file: BinaryIO) -> bool:
-    """Say whether a file is a JPEG or PNG without anything odd in its structure; whatever it is, nothing is decoded."""
+    """Return True if a file is a JPEG or PNG without anything odd in its structure; nothing is decoded."""
     file.seek(0)
     start = file.read(8)
     try:
@@ -42,7 +42,7 @@ def is_plain(file: BinaryIO) -> bool:
 
 
 def takes_little_memory(image: Image.Image, whole: tuple[int, int]) -> bool:
-    """Say whether a picture can be decoded beside others: as it will come out, and as it is stored, ``whole``."""
+    """Return True if a picture can be decoded beside others: as it will come out, and as it is stored, ``whole``."""
     bands = len(image.getbands())
     pixels = image.width * image.height * (1 if bands == 1 and image.mode not in "IF" else 4)
     # What is progressive is held whole, whatever size it comes out with.
@@ -117,7 +117,7 @@ def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _is_plain_exif(content: bytes) -> bool:
-    """Say whether tags take no more than the block they are in: overlapping ones would be copied again and again."""
+    """Return True if tags take no more than the block they are in: overlapping ones would be copied again and again."""
     order = {b"II": "<", b"MM": ">"}.get(content[:2])
     if order is None:
         return len(content) < 2**16

@@ -28,7 +28,7 @@ def reduction_for(size: tuple[int, int], shortest_side: int | None) -> tuple[int
 
 
 def read_alike(size: tuple[int, int], first: int, second: int) -> bool:
-    """Say whether a JPEG or PNG of this size gives the same pixels for two values of ``shortest_side``.
+    """Return True if a JPEG or PNG of this size gives the same pixels for two values of ``shortest_side``.
 
     >>> read_alike((500, 375), 260, 258), read_alike((518, 518), 260, 258)
     (True, False)

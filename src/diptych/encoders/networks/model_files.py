@@ -84,7 +84,7 @@ def _digest_in_state(file: Path, facts: tuple[int, ...]) -> str:
 
 
 def is_outside_folder(name: str) -> bool:
-    """Say whether a name, read as a path below a folder, leads out of it on any system.
+    """Return True if a name, read as a path below a folder, leads out of it on any system.
 
     Only the name is judged: a link in the folder was put there by its owner, as download caches do.
     """

@@ -349,7 +349,7 @@ class QueryMemory(ClickModel):
         return points
 
     def _is_asked(self, number: int, similarity: float) -> bool:
-        """Say whether the most similar query is the very same, and has a direction that started from related ones."""
+        """Return True if the most similar query is the very same, and its direction started from related ones."""
         return similarity == 1 and self.looks_[number] > 0 and hasattr(self, "own_directions_")
 
     @cached_property

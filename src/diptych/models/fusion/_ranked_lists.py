@@ -81,7 +81,7 @@ class RankedLists:
         return measure.aggregate(measure.compute(self.ranked(fused)))
 
     def is_cost(self, measure: Measure) -> bool:
-        """Say whether smaller values of a measure are better, as of ranks."""
+        """Return True if smaller values of a measure are better, as of ranks."""
         return bool((measure.worst(RankedGroups.all_tied(self.total, self.gallery, self.grades)) > 0).any())
 
 

@@ -44,7 +44,7 @@ class LeftOutWords(Explainer):
     kind: ClassVar[ViewKind] = "words"
 
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether points follow from what the text says."""
+        """Return True if points follow from what the text says."""
         return not isinstance(inner_model(model), Random)
 
     def views(self, match: Match) -> list[View]:
@@ -126,7 +126,7 @@ class FusedParts(Explainer):
     kind: ClassVar[ViewKind] = "parts"
 
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether the model is a fusion."""
+        """Return True if the model is a fusion."""
         return isinstance(inner_model(model), FusedModel)
 
     def views(self, match: Match) -> list[View]:

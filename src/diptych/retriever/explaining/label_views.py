@@ -44,7 +44,7 @@ class ClassProbabilities(Explainer):
     kind: ClassVar[ViewKind] = "classes"
 
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether points are class probabilities."""
+        """Return True if points are class probabilities."""
         return isinstance(inner_model(model), ClassifierPairModel)
 
     def views(self, match: Match) -> list[View]:
@@ -114,7 +114,7 @@ class CombinedLabels(Explainer):
     kind: ClassVar[ViewKind] = "labels"
 
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether pictures are mixtures of labels."""
+        """Return True if pictures are mixtures of labels."""
         return isinstance(model, ConSE)
 
     def views(self, match: Match) -> list[View]:

@@ -168,7 +168,7 @@ class Explainer(ABC):
     kind: ClassVar[ViewKind]
 
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether this idea fits the model, whatever the encoders are; no where the encoders alone decide."""
+        """Return True if this idea fits the model, whatever the encoders are; False where the encoders alone decide."""
         del model
         return False
 
@@ -178,7 +178,7 @@ class Explainer(ABC):
 
 
 def is_linear(space: Space) -> bool:
-    """Say whether scores of a space are inner products of points that were centred or scaled first."""
+    """Return True if scores of a space are inner products of points that were centred or scaled first."""
     return space.name in ("cosine", "pearson", "covariance", "dot")
 
 

@@ -65,7 +65,7 @@ def file_response(request: Request, file: BinaryIO, media_type: str, headers: di
 
 
 def has_current_version(request: Request, etag: str) -> bool:
-    """Say whether the client has this version already, by the header If-None-Match, which compares weakly."""
+    """Return True if the client has this version already, by the header If-None-Match, which compares weakly."""
     known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     return bool(known & {etag.removeprefix("W/"), "*"})
 

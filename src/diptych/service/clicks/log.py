@@ -210,7 +210,7 @@ class ClickLog:
         return self._write_with_retry(click.write)
 
     def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
-        """Say whether a further page of this can go on with a search of that id: one that asked the same."""
+        """Return True if a further page of this can go on with a search of that id: one that asked the same."""
         try:
             _search_key(search_id)
         except UnknownSearchError:

@@ -145,7 +145,7 @@ class JobStore:
             connection.execute(cancelled, (_now(), job_id))
 
     def is_to_cancel(self, job_id: str) -> bool:
-        """Say whether someone wants a job to stop."""
+        """Return True if someone wants a job to stop."""
         with self._reading() as connection:
             row = connection.execute("SELECT to_cancel FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return row is not None and bool(row[0])

@@ -125,7 +125,7 @@ class BoundedProtocol(H11Protocol):
         self.transport.close()
 
     def _has_place(self) -> bool:
-        """Say whether there is room for this connection, which may cost another one its place."""
+        """Return True if there is room for this connection, which may cost another one its place."""
         others = [other for other in self.connections if isinstance(other, BoundedProtocol) and other is not self]
         of_client = [other for other in others if other.address == self.address]
         is_crowded = len(of_client) >= self._limits.connections_per_client
@@ -159,7 +159,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def _is_among(host: str, proxies: Iterable[str]) -> bool:
-    """Say whether a host is one of the addresses, or of the networks.
+    """Return True if a host is one of the addresses, or of the networks.
 
     >>> _is_among("10.1.2.3", ("127.0.0.1", "10.0.0.0/8")), _is_among("192.0.2.1", ("10.0.0.0/8",))
     (True, False)

@@ -28,11 +28,11 @@ class Credentials:
         self.sessions = PageSessions(settings.session_secret, settings.token, settings.session_folder)
 
     def is_token(self, given: str) -> bool:
-        """Say whether this is the token, in a time that does not depend on how much of it is right."""
+        """Return True if this is the token, in a time that does not depend on how much of it is right."""
         return self._token_digest is not None and hmac.compare_digest(_digest(given), self._token_digest)
 
     def has_token(self, request: HTTPConnection) -> bool:
-        """Say whether a request brings the token; a wrong one is refused."""
+        """Return True if a request brings the token; a wrong one is refused."""
         header = request.headers.get("authorization")
         if header is None:
             return False
@@ -46,7 +46,7 @@ class Credentials:
         return self.sessions.read(request.cookies.get(self.sessions.cookie_name))
 
     def is_known(self, request: HTTPConnection) -> bool:
-        """Say whether a request brings the token or has a session."""
+        """Return True if a request brings the token or has a session."""
         return self.has_token(request) or self.session(request) is not None
 
     def check_reading(self, request: HTTPConnection, *, is_public: bool) -> None:

@@ -232,7 +232,7 @@ class PageSessions:
         return self._sign(f"csrf {session}")
 
     def is_own(self, session: str, csrf: str | None) -> bool:
-        """Say whether a request carries the right value."""
+        """Return True if a request carries the right value."""
         return _is_equal(csrf or "", self.csrf(session))
 
     def _sealed(self, purpose: str, name: str, expiry: int) -> str:
