@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL
 from diptych.models.neural.mnil._data import BatchStream, PairOrder, TrainingPairs, distinct_pictures, squares
-from diptych.models.neural.mnil._joint_training import RecordedGradients
 from diptych.models.neural.mnil._objective import Optimiser
 from diptych.models.neural.mnil._towers import Towers
 
@@ -236,17 +234,3 @@ def test_many_pictures_are_kept_in_a_mapped_file(tmp_path):
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, pictures[[4, 1]])
     assert squares(pictures, np.arange(6), 8) is pictures
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs an NVIDIA card")
-def test_recorded_steps_train_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, texts = features_and_texts(192)
-    settings = {"device": "cuda", "epochs": 6, "dropout": 0.0}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="training goes on without a record")
-        recorded = tiny(**settings).fit(images, texts)
-    monkeypatch.setattr(RecordedGradients, "_record", lambda self, batch: None)
-    plain = tiny(**settings).fit(images, texts)
-    loss = plain.history_columns_.index("loss")
-    np.testing.assert_allclose(recorded.history_[:, loss], plain.history_[:, loss], rtol=0.01)
-    np.testing.assert_allclose(recorded.encode_images(images), plain.encode_images(images), atol=0.01)
