@@ -143,10 +143,13 @@ def test_a_baseline_that_saw_the_held_out_pairs_has_no_advantage(pairs: Pairs) -
     seen = noisy.evaluate(pairs).average(AP())
     noisy.set_params(model=CCA(n_components=16, regularization=0.3))
     noisy.fit(pairs)
-    assert noisy.comparison_.old is not None
+    compared = noisy.comparison_
+    assert compared.old is not None
+    assert compared.p_value is not None
     # Though each picture had fewer others around it when it was held out.
-    assert noisy.comparison_.old < seen - 0.1
-    assert noisy.comparison_.replaced
+    assert compared.old < seen - 0.1
+    assert compared.new > compared.old
+    assert compared.p_value < compared.alpha
 
 
 def test_one_label_for_all_is_no_label(few: Pairs) -> None:
