@@ -89,7 +89,7 @@ def test_a_small_screen_has_its_filters_in_a_drawer(visit: Callable) -> None:
     expect(page.locator(".active-filters li")).to_have_count(1)
     page.get_by_role("button", name="Close the filters").tap()
     expect(page.locator("#facets")).to_be_hidden()
-    page.locator(".tile").first.wait_for()
+    page.locator(".tile").nth(1).wait_for()
     columns = page.locator(".tile").evaluate_all(
         "tiles => new Set(tiles.map((t) => t.getBoundingClientRect().left)).size"
     )
