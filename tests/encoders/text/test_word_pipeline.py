@@ -52,12 +52,6 @@ def test_a_stop_word_behind_an_inflected_form_goes_too() -> None:
     assert WordPipeline(stop_words="english", lemmas=True).words("shows boats") == ["boat"]
 
 
-def test_another_language() -> None:
-    assert WordPipeline(stop_words=None, lemmas="fr").words("Chevaux") == ["cheval"]
-    with pytest.raises(InvalidInputError, match="no lemmas for the language 'zz'"):
-        WordPipeline(lemmas="zz").words("boats")
-
-
 def test_lemmas_without_the_package_name_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "simplemma", None)
     lemma.cache_clear()

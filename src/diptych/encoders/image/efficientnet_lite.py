@@ -46,7 +46,6 @@ class LiteNetwork:
     name: str
     side: int
     repeats: tuple[int, ...]
-    file: str
     sha256: str
     changes: str | None = None
 
@@ -71,33 +70,16 @@ class LiteNetwork:
         if found is None or found.origin is None:
             requirement = f"{self.package.replace('_', '-')}==0.1.0"
             raise MissingPackageError(f"the image network {self.name!r}", requirement)
-        return read_torch_weights(Path(found.origin).parent / "models" / self.file, self.sha256)
+        file = f"efficientnet-{self.name.partition('-')[0]}-{self.sha256[:8]}.pth"
+        return read_torch_weights(Path(found.origin).parent / "models" / file, self.sha256)
 
 
 _IMAGENET = {
-    network.name: network
-    for network in (
-        LiteNetwork(
-            "lite0",
-            224,
-            (1, 2, 2, 3, 3, 4, 1),
-            "efficientnet-lite0-57934424.pth",
-            "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-        ),
-        LiteNetwork(
-            "lite1",
-            240,
-            (1, 3, 3, 4, 4, 5, 1),
-            "efficientnet-lite1-77cc7160.pth",
-            "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
-        ),
-        LiteNetwork(
-            "lite2",
-            260,
-            (1, 3, 3, 4, 4, 5, 1),
-            "efficientnet-lite2-9656183e.pth",
-            "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
-        ),
+    name: LiteNetwork(name, side, repeats, sha256)
+    for name, side, repeats, sha256 in (
+        ("lite0", 224, (1, 2, 2, 3, 3, 4, 1), "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
+        ("lite1", 240, (1, 3, 3, 4, 4, 5, 1), "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
+        ("lite2", 260, (1, 3, 3, 4, 4, 5, 1), "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
     )
 }
 _NETWORKS = _IMAGENET | {

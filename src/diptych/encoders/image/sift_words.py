@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import scipy
 from PIL import Image
 
-from diptych.arrays import AnyArray, FloatArray, row_blocks
-from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
+from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.clustering import learn_centres, nearest_centres
 from diptych.encoders.encoder import check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
@@ -24,12 +23,11 @@ _DESCRIPTOR = 128
 _SMALLEST = 8
 # A codebook wants many pictures rather than all descriptors of a few.
 _FROM_ONE_PICTURE = 100
-_TOPIC_PASSES = 20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SiftWords(ImageEncoder):
-    """Histogram of visual words, or topics over them.
+    """Histogram of visual words.
 
     SIFT describes the surroundings of each interest point by 128 numbers (Lowe, "Distinctive image features from
     scale-invariant keypoints", IJCV 2004); k-means centres of training descriptors are the visual words. A picture is
@@ -37,26 +35,20 @@ class SiftWords(ImageEncoder):
     intersection kernels expect, or zero for a picture without any interest point.
 
     The image representation of Costa Pereira et al., "On the role of correlation and abstraction in cross-modal
-    multimedia retrieval", TPAMI 2014, who took codebooks of 128 to 8,192 words, did best with 4,096, and also tried
-    LDA topics over the words, which did worse. They leave open how the points are chosen; here the detector of SIFT
-    itself finds them, or a regular grid with ``grid_step``. Use it to repeat such results, and for
+    multimedia retrieval", TPAMI 2014, who took codebooks of 128 to 8,192 words and did best with 4,096. They leave open
+    how the points are chosen; here the detector of SIFT itself finds them. Use it to repeat such results, and for
     textures and places; features of a trained network are far better on photographs.
 
     Parameters
     ----------
     n_words:
         The size of the codebook; fewer when the training pictures do not have as many descriptors.
-    n_topics:
-        None gives histograms; a number gives proportions of as many LDA topics.
-    grid_step:
-        None describes the points that the detector finds; a number describes all points of a grid with so many pixels
-        between them, each by the upright square of four steps around it.
     size:
         Larger pictures are averaged down by whole factors, as long as their shorter side keeps so many pixels.
     max_descriptors:
         The codebook is learned from at most so many descriptors, 128 float32 numbers each, which bounds memory.
     random_state:
-        Of the sample, the codebook and the topics.
+        Of the sample and the codebook.
     batch_size, n_threads:
         Pictures encoded at once and threads that read and describe them; the features do not depend on them.
 
@@ -64,8 +56,6 @@ class SiftWords(ImageEncoder):
     ----------
     centres_:
         The (n_words, 128) codebook.
-    topics_:
-        The (n_topics, n_words) weights of the topics; no rows without topics.
 
     Examples
     --------
@@ -78,8 +68,6 @@ class SiftWords(ImageEncoder):
     """
 
     n_words: int = 1024
-    n_topics: int | None = None
-    grid_step: int | None = None
     size: int = 256
     max_descriptors: int = 200_000
     random_state: int = 0
@@ -87,9 +75,9 @@ class SiftWords(ImageEncoder):
 
     @property
     def n_features(self) -> int:
-        """The number of topics or of words; known once the codebook is learned."""
+        """The number of words; known once the codebook is learned."""
         check_is_fitted(self)
-        return self.n_topics if self.n_topics is not None else len(self.centres_)
+        return len(self.centres_)
 
     @property
     def reading_side(self) -> int:
@@ -99,9 +87,8 @@ class SiftWords(ImageEncoder):
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used."""
         super().check_parameters()
-        for name in ("n_words", "n_topics", "grid_step", "size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
+        for name, value in (("n_words", self.n_words), ("size", self.size)):
+            if value < 1:
                 raise InvalidInputError(f"{name} must be at least 1, got {value}")
         if self.max_descriptors < self.n_words:
             raise InvalidInputError(
@@ -109,18 +96,13 @@ class SiftWords(ImageEncoder):
             )
 
     def fit(self, items: Sequence[Picture]) -> Self:
-        """Learn the codebook from a sample of the pictures' descriptors, and topics from all histograms."""
+        """Learn the codebook from a sample of the pictures' descriptors."""
         self.check_parameters()
         check_pictures(items, "learn from")
         sample = self._sample(items)
         if len(sample) == 0:
             raise InvalidInputError("no interest point was found in the training pictures; pass larger ones")
         self.centres_ = learn_centres(sample, self.n_words, seed=self.random_state)
-        self.topics_: FloatArray = np.zeros((0, len(self.centres_)))
-        if self.n_topics is not None:
-            counts = self._all_counts(items)
-            topics = TopicModel.learn(counts, self.n_topics, max_iter=_TOPIC_PASSES, seed=self.random_state)
-            self.topics_ = topics.components
         return self
 
     def prepare(self, picture: Picture) -> AnyArray:
@@ -130,10 +112,8 @@ class SiftWords(ImageEncoder):
         return np.bincount(words, minlength=len(self.centres_)).astype(np.int32)
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
-        """Turn counts into shares, or into topic proportions."""
+        """Turn counts into shares."""
         counts = np.stack(list(prepared))
-        if self.n_topics is not None:
-            return TopicModel(self.topics_).proportions(counts)
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
     def _sample(self, items: Sequence[Picture]) -> FloatArray:
@@ -150,14 +130,6 @@ class SiftWords(ImageEncoder):
         with ThreadPoolExecutor(self.threads) as pool:
             return np.concatenate(list(pool.map(some_of, chosen.tolist())))
 
-    def _all_counts(self, items: Sequence[Picture]) -> scipy.sparse.csr_matrix:
-        blocks = []
-        with ThreadPoolExecutor(self.threads) as pool:
-            for rows in row_blocks(len(items), self.batch_size):
-                counts = pool.map(lambda row: self.prepare(items[row]), range(rows.start, rows.stop))
-                blocks.append(scipy.sparse.csr_matrix(np.stack(list(counts))))
-        return scipy.sparse.vstack(blocks, format="csr")
-
     def _descriptors(self, picture: Picture) -> FloatArray:
         """Return the (points, 128) descriptors of a picture, always in the same order."""
         cv2 = _open_cv()
@@ -165,19 +137,9 @@ class SiftWords(ImageEncoder):
         if min(grey.shape) < _SMALLEST:
             return np.zeros((0, _DESCRIPTOR), dtype=np.float32)
         sift = cv2.SIFT_create()
-        if self.grid_step is None:
-            points = sorted(sift.detect(grey, None), key=lambda point: (*point.pt, point.size, point.angle))
-        else:
-            points = _grid(cv2, grey.shape, self.grid_step)
+        points = sorted(sift.detect(grey, None), key=lambda point: (*point.pt, point.size, point.angle))
         _, descriptors = sift.compute(grey, points)
         return np.zeros((0, _DESCRIPTOR), dtype=np.float32) if descriptors is None else np.asarray(descriptors)
-
-
-def _grid(cv2: Any, shape: tuple[int, ...], step: int) -> list[Any]:
-    # SIFT has four cells per side, each three halves of a point's size wide: this makes a cell as wide as a step.
-    size = step / 1.5
-    across, down = (np.arange(step / 2, side, step) for side in (shape[1], shape[0]))
-    return [cv2.KeyPoint(float(x), float(y), size, 0.0) for y in down for x in across]
 
 
 def _open_cv() -> Any:

@@ -69,7 +69,7 @@ class WordEncoder(Encoder):
     """An encoder of texts with the parameters of :class:`WordPipeline`: ``stop_words`` and ``lemmas``."""
 
     stop_words: str | None = "english"
-    lemmas: bool | str = False
+    lemmas: bool = False
 
     @property
     def pipeline(self) -> WordPipeline:

@@ -65,8 +65,8 @@ def find_stop_words(name: str | None) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1 << 18)
-def lemma(word: str, language: str = "en") -> str:
-    """Return the dictionary form of a lower-case word: dogs, dog; wearing, wear.
+def lemma(word: str) -> str:
+    """Return the dictionary form of a lower-case English word: dogs, dog; wearing, wear.
 
     Words of up to three letters stay as they are, as in the preprocessing of Dong et al. (2018); the lemmas are those
     of the package simplemma. Answers are remembered, because a few thousand words make up most texts.
@@ -77,12 +77,7 @@ def lemma(word: str, language: str = "en") -> str:
         from simplemma import lemmatize
     except ImportError as error:
         raise MissingPackageError("lemmatising words", "simplemma==2.0.0") from error
-    try:
-        return str(lemmatize(word, lang=language)).lower()
-    except ValueError as error:
-        raise InvalidInputError(
-            f"there are no lemmas for the language {language!r}; pass a code such as 'en', 'de' or 'fr'"
-        ) from error
+    return str(lemmatize(word, lang="en")).lower()
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,7 @@ class WordPipeline:
         ``"english"`` leaves out the list of scikit-learn, ``"pictures"`` the function words of English and words such
         as photo and picture; None keeps all.
     lemmas:
-        True replaces words of more than three letters by their dictionary form, in English; the code of another
-        language, such as ``"de"``, in that language. Needs the package simplemma.
+        True replaces words of more than three letters by their English dictionary form. Needs the package simplemma.
 
     Examples
     --------
@@ -110,17 +104,14 @@ class WordPipeline:
     """
 
     stop_words: str | None = "english"
-    lemmas: bool | str = False
+    lemmas: bool = False
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text in order, repeated ones repeatedly."""
         dropped = find_stop_words(self.stop_words)
         words = [word for word in _WORD.findall(text.lower()) if word not in dropped]
-        if self.lemmas is False:
-            return words
-        language = "en" if self.lemmas is True else self.lemmas
         # A stop word can hide behind an inflected form.
-        return [form for form in (lemma(word, language) for word in words) if form not in dropped]
+        return [form for form in map(lemma, words) if form not in dropped] if self.lemmas else words
 
 
 class QueryWord(NamedTuple):
@@ -166,10 +157,8 @@ def clean_query(text: str) -> tuple[str, ...]:
     """Return the words of a query in order: lower case, no punctuation, dictionary forms, no stop words.
 
     This is the preprocessing of Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild",
-    IEEE Transactions on Multimedia 2018: words of more than three letters become their dictionary form, the function
-    words of English go, and so do image, picture, photo and pic with their plurals. Single characters between double
-    quotes, or each with a full stop, are one word. The lemmas are those of the package simplemma,
-    where theirs are those of NLTK, and the stop words are our own list.
+    IEEE Transactions on Multimedia 2018, with the lemmas of simplemma in place of those of NLTK, and our own list of
+    stop words. Single characters between double quotes, or each with a full stop, are one word.
 
     Use it wherever two queries are compared by their words, as the click models do: queries with the same words are
     then the same query, whatever their order, number and punctuation.
@@ -196,5 +185,5 @@ def is_short_query(text: str) -> bool:
     [True, True, False, True]
     """
     # Dictionary forms would find a few stop words more, and take longer to load than many a search.
-    words = [word.word for word in query_words(text) if word.word not in find_stop_words("pictures")]
+    words = [word.word for word in query_words(text) if word.word not in _QUERY_STOP_WORDS]
     return 0 < sum(len(word) / 2 if _UNSPACED.match(word) else 1 for word in words) <= 2

@@ -178,9 +178,9 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
     if source == "auto":
         source = "glove-100d" if _glove_100d() is not None else "glove-50d"
     if source == "glove-100d":
-        return _read_file(_required_glove_100d())
+        return _read_once(_required_glove_100d())
     if source == "glove-50d":
-        return _read_package()
+        return _read_once(*_packaged_files())
     if source == "minilm":
         return _sentence_encoder_words()
     path = Path(source)
@@ -189,7 +189,7 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
         raise InvalidInputError(f"{path} does not exist; word vectors are {known} or a file")
     if path.suffix.lower() not in _READERS:
         raise InvalidInputError(f"{path} must end in {', '.join(_READERS)} to be read as word vectors")
-    return _read_file(path)
+    return _read_once(path)
 
 
 def _glove_100d() -> Path | None:
@@ -207,13 +207,12 @@ def _required_glove_100d() -> Path:
     return path
 
 
-def _read_package() -> WordVectors:
+def _packaged_files() -> tuple[Path, Path]:
     spec = find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise MissingPackageError("the use of word vectors", _REQUIREMENT)
     folder = Path(spec.submodule_search_locations[0], "data")
-    index, vectors = folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
-    return _read_indexed(index, vectors, file_state(index), file_state(vectors))
+    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 
 @lru_cache(maxsize=1)
@@ -226,18 +225,14 @@ def _sentence_encoder_words() -> WordVectors:
     return WordVectors(list(words), vectors[list(words.values())])
 
 
-def _read_file(path: Path) -> WordVectors:
-    return _read_once(path.resolve(), file_state(path))
+def _read_once(*paths: Path) -> WordVectors:
+    return _read(tuple(path.resolve() for path in paths), tuple(map(file_state, paths)))
 
 
 # The states are there for the cache: a changed file is read again.
 @lru_cache(maxsize=4)
-def _read_once(path: Path, state: tuple[int, ...]) -> WordVectors:
-    del state
-    return _READERS[path.suffix.lower()](path)
-
-
-@lru_cache(maxsize=1)
-def _read_indexed(index: Path, vectors: Path, *states: tuple[int, ...]) -> WordVectors:
+def _read(paths: tuple[Path, ...], states: tuple[tuple[int, ...], ...]) -> WordVectors:
     del states
-    return read_indexed_npy(index, vectors)
+    if len(paths) == 2:
+        return read_indexed_npy(*paths)
+    return _READERS[paths[0].suffix.lower()](paths[0])

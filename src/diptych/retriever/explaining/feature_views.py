@@ -152,8 +152,7 @@ def _(encoder: ColourEdgeHistograms, words: str | None, features: FloatArray, si
 
 @point_parts.register
 def _(encoder: SiftWords, words: str | None, features: FloatArray, side: LinearSide) -> PointParts | None:
-    noun = "visual word" if encoder.n_topics is None else "visual topic"
-    names = [f"{noun} {number}" for number in range(features.shape[1])]
+    names = [f"visual word {number}" for number in range(features.shape[1])]
     return _with_constant(names, features[0], _centred(features, side), side)
 
 
