@@ -26,8 +26,8 @@ from diptych.encoders.image.reading_once import HashedFile
 from diptych.encoders.networks.model_files import file_state, state_of
 from diptych.errors import InvalidInputError
 
-KEYS_AT_ONCE = 500
 WAIT_S = 60.0
+# No more keys than SQLite takes in one query.
 WINDOW = 1024
 Progress = Callable[[int], None]
 T = TypeVar("T")
@@ -48,8 +48,10 @@ class FeatureFile:
     def read(self, keys: Iterable[bytes]) -> dict[bytes, AnyArray]:
         """Return the rows of those keys that are known; a file found to be damaged is set aside and knows none."""
         wanted = list(dict.fromkeys(keys))
+        query = f"SELECT key, dtype, row FROM features WHERE key IN ({','.join('?' * len(wanted))})"
         try:
-            return self._found(wanted)
+            found = self._connection.execute(query, wanted)
+            return {key: np.frombuffer(row, dtype=dtype) for key, dtype, row in found}
         except sqlite3.OperationalError:
             raise
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
@@ -57,16 +59,6 @@ class FeatureFile:
             self._set_aside(error)
             self._connection = self._open()
             return {}
-
-    def _found(self, wanted: list[bytes]) -> dict[bytes, AnyArray]:
-        found: dict[bytes, AnyArray] = {}
-        for start in range(0, len(wanted), KEYS_AT_ONCE):
-            part = wanted[start : start + KEYS_AT_ONCE]
-            places = ",".join("?" * len(part))
-            query = f"SELECT key, dtype, row FROM features WHERE key IN ({places})"
-            for key, dtype, row in self._connection.execute(query, part):
-                found[key] = np.frombuffer(row, dtype=dtype)
-        return found
 
     def write(self, rows: Mapping[bytes, AnyArray]) -> None:
         """Keep rows; a key that is already there stays as it is."""

@@ -10,7 +10,6 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.clustering import TopicModel
 from diptych.encoders.encoder import Encoder, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
@@ -211,7 +210,8 @@ class TfidfTopics(_CountedWords):
 class LdaTopics(_CountedWords):
     """Topic proportions of latent Dirichlet allocation: non-negative rows that sum to one.
 
-    Every text is a mixture of topics, every topic a distribution over words; both are inferred by variational Bayes.
+    Every text is a mixture of topics, every topic a distribution over words; both are inferred by variational Bayes
+    (Hoffman et al., "Online learning for latent Dirichlet allocation", NIPS 2010), as scikit-learn has it.
     A text without any known word gets equal proportions.
 
     Blei et al., "Latent Dirichlet allocation", JMLR 2003; the text representation of Costa Pereira et al., 2014. Use it
@@ -255,13 +255,26 @@ class LdaTopics(_CountedWords):
             raise InvalidInputError(
                 f"n_topics and max_iter must be at least 1, got {self.n_topics} and {self.max_iter}"
             )
-        topics = TopicModel.learn(
-            self._learn_counts(items), self.n_topics, max_iter=self.max_iter, seed=self.random_state
-        )
-        self.components_ = topics.components
+        allocation = _allocation(self.n_topics, max_iter=self.max_iter, random_state=self.random_state)
+        self.components_: FloatArray = np.asarray(allocation.fit(self._learn_counts(items)).components_)
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return the topic proportions of each text."""
         counts = self._counts(items)
-        return TopicModel(self.components_).proportions(counts)
+        return topic_proportions(self.components_, counts)
+
+
+def _allocation(n_topics: int, **options: Any) -> Any:
+    return scikit_learn("sklearn.decomposition").LatentDirichletAllocation(n_topics, **options)
+
+
+def topic_proportions(components: FloatArray, counts: scipy.sparse.csr_matrix) -> FloatArray:
+    """Return the topic proportions of each row of counts; a row without any word gets equal ones."""
+    # All that inference asks of a fitted model.
+    allocation = _allocation(len(components))
+    allocation.components_ = components
+    totals = scipy.special.digamma(components.sum(axis=1, keepdims=True))
+    allocation.exp_dirichlet_component_ = np.exp(scipy.special.digamma(components) - totals)
+    allocation.doc_topic_prior_ = 1 / len(components)
+    return np.asarray(allocation.transform(scipy.sparse.csr_matrix(counts, dtype=np.float64)))
