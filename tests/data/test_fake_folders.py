@@ -215,7 +215,7 @@ def test_pascal_with_errors(pascal: Path, content: str, message: str) -> None:
     [
         ("", None),
         ("3.avif\tvalidation\ta cat\n", "row 5 says part 'validation'"),
-        ("9.avif\ttest\ta cat\n", "lists 9.avif, which is not in"),
+        ("9.avif\ttest\ta cat\n", "lacks 1 of 2 photographs, first 9.avif"),
     ],
 )
 def test_coco_pairs_in_their_layout(
@@ -339,10 +339,10 @@ def test_flickr_judgements_are_read_when_asked_for(flickr: Path) -> None:
     ("file", "line", "message"),
     [
         ("Flickr_8k.testImages.txt", "9.jpg", "9.jpg, which has no caption"),
-        ("Flickr_8k.testImages.txt", "3.jpg.1", r"3\.jpg\.1, which is not in"),
+        ("Flickr_8k.testImages.txt", "3.jpg.1", r"lacks 1 of 2 photographs, first 3\.jpg\.1"),
         ("Flickr_8k.testImages.txt", "1.jpg", "1.jpg is in the train and the test list"),
-        ("Flickr8k.token.txt", "no number\ttext", "expected <file>#<number>"),
-        ("Flickr8k.token.txt", "0.jpg#0 text", "1 tab-separated fields, expected 2"),
+        ("Flickr8k.token.txt", "no number\ttext", "line 1 must be file#number, a tab and the caption"),
+        ("Flickr8k.token.txt", "0.jpg#0 text", "line 1 must be file#number, a tab and the caption"),
     ],
 )
 def test_flickr_with_errors(flickr: Path, file: str, line: str, message: str) -> None:
@@ -422,7 +422,14 @@ def test_coco_options(coco: Path) -> None:
         ),
         ("captions", {"annotations": [{"id": 1, "image_id": 5, "caption": "x"}]}, "refers to 5"),
         ("instances", {"categories": []}, "refers to 18"),
-        ("captions", {"images": [{"id": 1, "file_name": "no.jpg"}]}, "lacks 1 of 1 photographs, first no.jpg"),
+        (
+            "captions",
+            {
+                "images": [{"id": 1, "file_name": "no.jpg"}],
+                "annotations": [{"id": 1, "image_id": 1, "caption": "a boat"}],
+            },
+            "lacks 1 of 1 photographs, first no.jpg",
+        ),
     ],
 )
 def test_coco_with_errors(coco: Path, file: str, change: dict[str, object], message: str) -> None:

@@ -6,6 +6,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
@@ -207,12 +208,8 @@ class PictureIndex:
 
 
 def _common_end(first: Sequence[str], second: Sequence[str]) -> int:
-    length = 0
-    for one, other in zip(reversed(first), reversed(second), strict=False):
-        if one != other:
-            break
-        length += 1
-    return length
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class CaptionCollector:

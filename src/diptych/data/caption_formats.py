@@ -305,55 +305,46 @@ def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
     """Yield a record per image, its categories as labels (Lin et al., "Microsoft COCO", ECCV 2014; cocodataset.org)."""
     if not is_coco(content):
         raise InvalidInputError(f"{path} is not in COCO's layout: it needs the lists 'images' and 'annotations'")
+    if not isinstance(listed := content.get("categories", []), list):
+        raise InvalidInputError(f"{path}: 'categories' must be a list; get a fresh copy of the file")
     categories = {
-        _coco_id(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
-        for entry in _coco_list(path, content, "categories")
+        _coco_value(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
+        for entry in listed
     }
-    captions: dict[Any, list[str]] = {_coco_id(path, "image", image, "id"): [] for image in content["images"]}
+    captions: dict[Any, list[str]] = {_coco_value(path, "image", image, "id"): [] for image in content["images"]}
     labels: dict[Any, dict[str, None]] = {}
     for number, annotation in enumerate(content["annotations"], start=1):
-        image = _coco_id(path, f"annotation {number}", annotation, "image_id")
+        place = f"annotation {number}"
+        image = _coco_value(path, place, annotation, "image_id")
         if image not in captions:
-            raise InvalidInputError(f"{path}: annotation {number} is of image {image!r}, which 'images' does not list")
+            raise InvalidInputError(f"{path}: {place} is of image {image!r}, which 'images' does not list")
         if "caption" in annotation:
-            captions[image].append(_coco_text(path, number, annotation["caption"]))
+            captions[image].append(_coco_text(path, place, annotation, "caption"))
         elif "category_id" in annotation:
-            if (category := _coco_id(path, f"annotation {number}", annotation, "category_id")) not in categories:
-                raise InvalidInputError(
-                    f"{path}: annotation {number} has category {category!r}, which 'categories' lacks"
-                )
+            if (category := _coco_value(path, place, annotation, "category_id")) not in categories:
+                raise InvalidInputError(f"{path}: {place} has category {category!r}, which 'categories' lacks")
             labels.setdefault(image, {})[categories[category]] = None
     for number, image in enumerate(content["images"], start=1):
-        file = _coco_text(path, number, _coco_value(path, f"image {number}", image, "file_name"))
+        file = _coco_text(path, f"image {number}", image, "file_name")
         known = {name: plain_value(value) for name, value in image.items() if name != "file_name" and value is not None}
         yield CaptionRecord(
             file, tuple(captions[image["id"]]), f"{path}: image {number}", tuple(labels.get(image["id"], ())), known
         )
 
 
-def _coco_list(path: Path, content: Any, name: str) -> list[Any]:
-    entries = content.get(name, [])
-    if not isinstance(entries, list):
-        raise InvalidInputError(f"{path}: {name!r} must be a list; get a fresh copy of the file")
-    return entries
-
-
 def _coco_value(path: Path, place: str, entry: Any, name: str) -> Any:
     if not isinstance(entry, dict) or name not in entry:
         raise InvalidInputError(f"{path}: {place} has no {name!r}; get a fresh copy of the file")
-    return entry[name]
-
-
-def _coco_id(path: Path, place: str, entry: Any, name: str) -> Any:
-    value = _coco_value(path, place, entry, name)
-    if isinstance(value, dict | list):
+    if isinstance(value := entry[name], dict | list):
         raise InvalidInputError(f"{path}: {name!r} of {place} must be a number or a name, got {value!r}")
     return value
 
 
-def _coco_text(path: Path, number: int, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{path}: entry {number} must hold text, got {value!r}; get a fresh copy of the file")
+def _coco_text(path: Path, place: str, entry: Any, name: str) -> str:
+    if not isinstance(value := _coco_value(path, place, entry, name), str):
+        raise InvalidInputError(
+            f"{path}: {name!r} of {place} must be text, got {value!r}; get a fresh copy of the file"
+        )
     return value
 
 

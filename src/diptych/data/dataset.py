@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,19 @@ class Dataset:
         return replace(self.loader(**chosen), name=self.name, options=chosen)
 
 
-def check_photographs(folder: Path, names: Collection[str]) -> None:
-    """Raise unless ``folder`` holds a file of every name."""
+def photograph_pairs(folder: Path, captions: Mapping[str, Sequence[str]], **more: Any) -> Pairs:
+    """Return photographs, all of them files of ``folder``, with the captions of each; ``more`` is for `Pairs`."""
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    missing = [name for name in names if name not in present]
+    missing = [name for name in captions if name not in present]
     if missing:
-        raise InvalidInputError(f"{folder} lacks {len(missing)} of {len(names)} photographs, first {missing[0]}")
+        raise InvalidInputError(f"{folder} lacks {len(missing)} of {len(captions)} photographs, first {missing[0]}")
+    return Pairs(
+        [folder / name for name in captions],
+        [caption for listed in captions.values() for caption in listed],
+        ids=list(captions),
+        owners=[row for row, listed in enumerate(captions.values()) for _ in listed],
+        **more,
+    )
 
 
 def choose_captions(pairs: Pairs, captions: Any) -> Pairs:

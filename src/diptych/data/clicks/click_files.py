@@ -37,10 +37,17 @@ class TriadRow(NamedTuple):
 class ClickColumns(NamedTuple):
     """The names, or the places, of the columns; without clicks every row is one click."""
 
-    query: str
-    image: str
-    clicks: str | None
-    time: str | None
+    query: Any
+    image: Any
+    clicks: Any
+    time: Any
+
+    def row(self, place: int, cells: Any) -> TriadRow:
+        """Return what the cells of a row say, by name or by place."""
+        clicks = 1 if self.clicks is None else cells[self.clicks]
+        return TriadRow(
+            place, cells[self.query], cells[self.image], clicks, None if self.time is None else cells[self.time]
+        )
 
 
 def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None:
@@ -112,9 +119,7 @@ def _triad_rows(
     rows: Iterable[tuple[int, list[str]] | BadRow], names: Sequence[str], columns: ClickColumns
 ) -> Iterator[TriadRow | BadRow]:
     place_of = {name: place for place, name in enumerate(names)}
-    query, image = place_of[columns.query], place_of[columns.image]
-    clicks = None if columns.clicks is None else place_of[columns.clicks]
-    time = None if columns.time is None else place_of[columns.time]
+    places = ClickColumns(*(None if name is None else place_of[name] for name in columns))
     width = len(names)
     for row in rows:
         if isinstance(row, BadRow):
@@ -124,13 +129,7 @@ def _triad_rows(
         if len(cells) != width:
             yield BadRow(line, f"it has {len(cells)} fields, but there are {width} columns")
             continue
-        yield TriadRow(
-            line,
-            cells[query],
-            cells[image],
-            1 if clicks is None else cells[clicks],
-            None if time is None else cells[time],
-        )
+        yield places.row(line, cells)
 
 
 def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:
@@ -152,13 +151,7 @@ def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:
             if columns is None:
                 yield BadRow(number, 'it is no object such as {"query": "red car", "image": "1.jpg", "clicks": 2}')
                 continue
-            yield TriadRow(
-                number,
-                entry[columns.query],
-                entry[columns.image],
-                1 if columns.clicks is None else entry[columns.clicks],
-                None if columns.time is None else entry[columns.time],
-            )
+            yield columns.row(number, entry)
 
 
 def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from diptych.data.caption_formats import CaptionRecord, read_karpathy, read_token_file
-from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions, photograph_pairs
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object, read_lines, read_table
 from diptych.errors import InvalidInputError, UnknownNameError
 
 _CAPTION_FILES = {"token": "Flickr8k.token.txt", "lemma": "Flickr8k.lemma.token.txt"}
+_LISTS = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
+Captions = dict[str, tuple[str, ...]]
 _EXPERTS = "ExpertAnnotations.txt"
 _CROWD = "CrowdFlowerAnnotations.txt"
 
@@ -68,51 +71,40 @@ def load_flickr8k(*, text: str = "token", captions: str | int = "all") -> Datase
     if text not in _CAPTION_FILES:
         raise UnknownNameError("text of flickr8k", text, _CAPTION_FILES)
     folder = FLICKR8K.folder()
-    texts = _read_captions(folder / _CAPTION_FILES[text])
-    present = {path.name for path in (folder / "images").iterdir()}
-    parts = {part: _read_part(folder, part, texts, present) for part in ("train", "dev", "test")}
-    _check_disjoint(parts, folder)
+    texts = {
+        record.file: tuple(map(str.strip, record.captions)) for record in _token_records(folder / _CAPTION_FILES[text])
+    }
+    lists = {part: f"Flickr_8k.{part}Images.txt" for part in _LISTS}
+    parts = _chosen_pairs(folder / "images", _listed_parts(folder, lists, texts), captions)
     extras = {"expert_judgements": _read_expert_judgements, "crowd_judgements": _read_crowd_judgements}
-    chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
-    return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"], extras=extras)
+    return DatasetSplits(train=parts["train"], test=parts["test"], dev=parts["dev"], extras=extras)
 
 
-def _read_captions(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return the (caption id, caption) pairs of each image name."""
-    captions: dict[str, list[tuple[str, str]]] = {}
-    for row, (caption_id, caption) in enumerate(read_table(path, columns=2), start=1):
-        image, mark, position = caption_id.rpartition("#")
-        if not mark or not position.isdigit():
-            raise InvalidInputError(f"{path}: row {row} has caption id {caption_id!r}, expected <file>#<number>")
-        captions.setdefault(image, []).append((caption_id, caption.strip()))
-    return {image: sorted(listed) for image, listed in captions.items()}
+def _token_records(path: Path) -> Iterator[CaptionRecord]:
+    return read_token_file(path, "\n".join(read_lines(path)))
 
 
-def _read_part(folder: Path, part: str, captions: dict[str, list[tuple[str, str]]], present: set[str]) -> Pairs:
-    path = folder / f"Flickr_8k.{part}Images.txt"
-    names = [line.strip() for line in read_lines(path)]
-    for name in names:
-        if name not in captions:
-            raise InvalidInputError(f"{path} lists {name}, which has no caption; get a fresh copy of the captions")
-        if name not in present:
-            raise InvalidInputError(f"{path} lists {name}, which is not in {folder / 'images'}; get the photographs")
-    listed = [(row, *caption) for row, name in enumerate(names) for caption in captions[name]]
-    return Pairs(
-        [folder / "images" / name for name in names],
-        [caption for _, _, caption in listed],
-        ids=names,
-        owners=[row for row, _, _ in listed],
-        text_ids=[caption_id for _, caption_id, _ in listed],
-    )
-
-
-def _check_disjoint(parts: dict[str, Pairs], folder: Path) -> None:
+def _listed_parts(folder: Path, lists: Mapping[str, str], texts: Captions, suffix: str = "") -> dict[str, Captions]:
+    """Return the captions of each part, whose photographs a file lists, without the ``suffix`` of their names."""
+    parts: dict[str, Captions] = {}
     seen: dict[str, str] = {}
-    for part, pairs in parts.items():
-        for name in pairs.ids.tolist():
+    for part, file in lists.items():
+        names = [line.strip() + suffix for line in read_lines(folder / file)]
+        for name in names:
+            if name not in texts:
+                raise InvalidInputError(f"{folder / file} lists {name}, which has no caption; get fresh copies of both")
             if name in seen:
                 raise InvalidInputError(f"{name} is in the {seen[name]} and the {part} list of {folder}")
             seen[name] = part
+        parts[part] = {name: texts[name] for name in names}
+    return parts
+
+
+def _chosen_pairs(pictures: Path, parts: Mapping[str, Captions], captions: str | int) -> dict[str, Pairs]:
+    for part, texts in parts.items():
+        if not texts:
+            raise InvalidInputError(f"there is no photograph for the part {part!r}; get a fresh copy of the split")
+    return {part: choose_captions(photograph_pairs(pictures, texts), captions) for part, texts in parts.items()}
 
 
 def _read_expert_judgements() -> tuple[ExpertJudgement, ...]:
@@ -155,10 +147,8 @@ FLICKR8K = Dataset(
 _PICTURES = "flickr30k-images"
 _KARPATHY = "dataset_flickr30k.json"
 _TOKENS = "results_20130124.token"
-_LISTS = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
 _PART_OF = {"train": "train", "restval": "train", "val": "dev", "test": "test"}
 _SPLITS = ("karpathy", "entities")
-Captions = dict[str, tuple[str, ...]]
 
 
 def load_flickr30k(*, split: str = "karpathy", captions: str | int = "all") -> DatasetSplits:
@@ -172,9 +162,8 @@ def load_flickr30k(*, split: str = "karpathy", captions: str | int = "all") -> D
         raise UnknownNameError("split of flickr30k", split, _SPLITS)
     folder = FLICKR30K.folder(*(() if split == "karpathy" else (_TOKENS, *_LISTS.values())))
     listed = _karpathy_parts(folder / _KARPATHY) if split == "karpathy" else _entities_parts(folder)
-    parts = {part: _pairs(folder / _PICTURES, part, texts) for part, texts in listed.items()}
-    chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
-    return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"])
+    parts = _chosen_pairs(folder / _PICTURES, listed, captions)
+    return DatasetSplits(train=parts["train"], test=parts["test"], dev=parts["dev"])
 
 
 def _karpathy_parts(path: Path) -> dict[str, Captions]:
@@ -188,22 +177,8 @@ def _karpathy_parts(path: Path) -> dict[str, Captions]:
 
 
 def _entities_parts(folder: Path) -> dict[str, Captions]:
-    path = folder / _TOKENS
-    texts = {record.file: _captions(record) for record in read_token_file(path, "\n".join(read_lines(path)))}
-    parts: dict[str, Captions] = {}
-    seen: dict[str, str] = {}
-    for part, file in _LISTS.items():
-        names = [f"{line.strip()}.jpg" for line in read_lines(folder / file)]
-        for name in names:
-            if name not in texts:
-                raise InvalidInputError(
-                    f"{folder / file} lists {name}, which has no caption in {path.name}; get both again"
-                )
-            if name in seen:
-                raise InvalidInputError(f"{name} is in the {seen[name]} and the {part} list of {folder}")
-            seen[name] = part
-        parts[part] = {name: texts[name] for name in names}
-    return parts
+    texts = {record.file: _captions(record) for record in _token_records(folder / _TOKENS)}
+    return _listed_parts(folder, _LISTS, texts, suffix=".jpg")
 
 
 def _captions(record: CaptionRecord) -> tuple[str, ...]:
@@ -211,18 +186,6 @@ def _captions(record: CaptionRecord) -> tuple[str, ...]:
     if not kept:
         raise InvalidInputError(f"{record.place} has no caption; get a fresh copy of the file")
     return kept
-
-
-def _pairs(pictures: Path, part: str, texts: Captions) -> Pairs:
-    if not texts:
-        raise InvalidInputError(f"flickr30k has no photograph for the part {part!r}; get a fresh copy of the split")
-    check_photographs(pictures, texts)
-    return Pairs(
-        [pictures / name for name in texts],
-        [caption for captions in texts.values() for caption in captions],
-        ids=list(texts),
-        owners=[row for row, captions in enumerate(texts.values()) for _ in captions],
-    )
 
 
 FLICKR30K = Dataset(
@@ -281,15 +244,8 @@ def _read_pairs(folder: Path, sentences: str) -> Pairs:
         is_text = isinstance(listed, list) and all(isinstance(text, str) and text.strip() for text in listed)
         if not is_text or not listed:
             raise InvalidInputError(f"{folder / _SENTENCE_FILES[sentences]}: {file} needs a list of non-empty captions")
-    images = folder / "images"
-    check_photographs(images, names)
-    return Pairs(
-        [images / file for file in names],
-        [caption for file in names for caption in captions[file]],
-        labels=[photographs[file]["category"] for file in names],
-        ids=names,
-        owners=[row for row, file in enumerate(names) for _ in captions[file]],
-    )
+    labels = [photographs[file]["category"] for file in names]
+    return photograph_pairs(folder / "images", {file: captions[file] for file in names}, labels=labels)
 
 
 def _other_captions(folder: Path, originals: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions, photograph_pairs
 from diptych.data.downloads import Download
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object, read_table
@@ -48,7 +48,6 @@ def load_coco(
 def _read_pairs(folder: Path, name_key: str) -> Pairs:
     described, annotated = _read(folder / _CAPTIONS, "caption"), _read(folder / _INSTANCES, "category_id")
     files = {entry["id"]: entry["file_name"] for entry in described["images"]}
-    check_photographs(folder / _PICTURES, sorted(files.values()))
     captions: dict[Any, list[tuple[int, str]]] = {image: [] for image in files}
     for entry in described["annotations"]:
         _of(captions, entry["image_id"], folder / _CAPTIONS).append((entry["id"], " ".join(entry["caption"].split())))
@@ -56,13 +55,11 @@ def _read_pairs(folder: Path, name_key: str) -> Pairs:
     images = sorted((image for image in files if captions[image]), key=lambda image: files[image])
     listed = {image: sorted(captions[image]) for image in images}
     indicator, names = _labels(images, annotated, name_key, folder / _INSTANCES)
-    return Pairs(
-        [folder / _PICTURES / files[image] for image in images],
-        [caption for image in images for _, caption in listed[image]],
+    return photograph_pairs(
+        folder / _PICTURES,
+        {files[image]: [caption for _, caption in listed[image]] for image in images},
         labels=indicator,
-        ids=[files[image] for image in images],
         class_names=names,
-        owners=[row for row, image in enumerate(images) for _ in listed[image]],
         text_ids=[str(number) for image in images for number, _ in listed[image]],
     )
 
@@ -164,23 +161,19 @@ def load_coco_pairs(*, label: str = "none") -> DatasetSplits:
         raise UnknownNameError("label of coco_pairs", label, _PAIR_LABELS)
     folder = COCO_PAIRS.folder() if label == "none" else COCO_PAIRS.folder(_ARCHIVE)
     rows = read_table(folder / _PAIR_CAPTIONS, columns=3)[1:]
-    present = {path.name for path in (folder / "images").iterdir()}
-    parts: dict[str, list[tuple[str, str]]] = {part: [] for part in _PARTS}
+    parts: dict[str, dict[str, list[str]]] = {part: {} for part in _PARTS}
     for number, (name, part, caption) in enumerate(rows, start=2):
         if part not in parts:
             raise InvalidInputError(
                 f"{folder / _PAIR_CAPTIONS}: row {number} says part {part!r}; use {', '.join(_PARTS)}"
             )
-        if name not in present:
-            raise InvalidInputError(f"{folder / _PAIR_CAPTIONS} lists {name}, which is not in {folder / 'images'}")
-        parts[part].append((name, caption.strip()))
+        parts[part].setdefault(name, []).append(caption.strip())
     known = {} if label == "none" else _read_labels(folder / _ARCHIVE)
     pairs = {
-        part: Pairs(
-            [folder / "images" / name for name, _ in listed],
-            [text for _, text in listed],
-            labels=None if label == "none" else _indicator([name for name, _ in listed], known),
-            ids=[*dict(listed)],
+        part: photograph_pairs(
+            folder / "images",
+            listed,
+            labels=None if label == "none" else _indicator([*listed], known),
             class_names=() if label == "none" else _CATEGORIES,
         )
         for part, listed in parts.items()

@@ -28,8 +28,11 @@ CATEGORY_COUNTS: dict[str, tuple[int, int]] = {
 }
 """(training, test) pairs of each category, Table III of Costa Pereira et al., 2014."""
 
-_FILES = ("raw_features.mat", "trainset_txt_img_cat.list", "testset_txt_img_cat.list", "categories.list")
-_FILE_OF_FEATURES = {"bow-lda": "raw_features.mat", "tfidf": "raw_features_tfidf.mat"}
+_FEATURES = "raw_features.mat"
+_LISTS = ("trainset_txt_img_cat.list", "testset_txt_img_cat.list")
+_CATEGORIES = "categories.list"
+_FILES = (_FEATURES, *_LISTS, _CATEGORIES)
+_FILE_OF_FEATURES = {"bow-lda": _FEATURES, "tfidf": "raw_features_tfidf.mat"}
 _WIDTHS = {"I": 128, "T": 10, "T_tfidf": 1000}
 # The histograms were stored as float32, the word weights with six decimals.
 _NORM_TOLERANCE = 1e-5
@@ -45,14 +48,38 @@ def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
     file = _FILE_OF_FEATURES[features]
     folder = WIKIPEDIA.folder(file)
     path = folder / file
-    arrays = read_matlab(path)
+    if (categories := _read_categories(folder)) != list(CATEGORY_COUNTS):
+        raise InvalidInputError(f"{folder / _CATEGORIES} must list {', '.join(CATEGORY_COUNTS)}, in this order")
     text_key = "T_tfidf" if features == "tfidf" else "T"
-    categories = _read_categories(folder)
-    train, test = (_read_part(folder, part, path, arrays, text_key, categories) for part in ("train", "test"))
-    return DatasetSplits(train=train, test=test)
+    return _read_splits(path, categories, CATEGORY_COUNTS, ("I", text_key), _WIDTHS)
 
 
-def read_matlab(path: Path) -> dict[str, FloatArray]:
+def _read_categories(folder: Path) -> list[str]:
+    return [line.strip() for line in read_lines(folder / _CATEGORIES)]
+
+
+def _read_splits(
+    path: Path,
+    categories: list[str],
+    counts: Mapping[str, tuple[int, int]],
+    keys: tuple[str, str],
+    widths: Mapping[str, int],
+) -> DatasetSplits:
+    """Read the features of both sides from a MATLAB file, and the rest of each part from the list beside it."""
+    arrays = _read_matlab(path)
+    parts = []
+    for part, name in enumerate(_LISTS):
+        list_path, suffix = path.with_name(name), ("_tr", "_te")[part]
+        rows = read_table(list_path, columns=3)
+        published = {category: expected[part] for category, expected in counts.items()}
+        labels = _numbered_labels(list_path, [row[2] for row in rows], categories, published)
+        images, texts = (_checked_array(path, arrays, key, suffix, len(rows), widths) for key in keys)
+        ids, text_ids = [row[1] for row in rows], [row[0] for row in rows]
+        parts.append(Pairs(images, texts, labels=labels, ids=ids, text_ids=text_ids, class_names=categories))
+    return DatasetSplits(train=parts[0], test=parts[1])
+
+
+def _read_matlab(path: Path) -> dict[str, FloatArray]:
     """Return the arrays of a MATLAB 5 file by name."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
@@ -63,29 +90,7 @@ def read_matlab(path: Path) -> dict[str, FloatArray]:
         raise InvalidInputError(f"{path} cannot be read as a MATLAB 5 file; get a fresh copy ({error})") from error
 
 
-def _read_categories(folder: Path) -> tuple[str, ...]:
-    categories = tuple(line.strip() for line in read_lines(folder / "categories.list"))
-    if categories != tuple(CATEGORY_COUNTS):
-        raise InvalidInputError(
-            f"{folder / 'categories.list'} must list {', '.join(CATEGORY_COUNTS)}, one per line in this order"
-        )
-    return categories
-
-
-def _read_part(
-    folder: Path, part: str, path: Path, arrays: dict[str, FloatArray], text_key: str, categories: tuple[str, ...]
-) -> Pairs:
-    list_path, suffix = folder / f"{part}set_txt_img_cat.list", f"_{part[:2]}"
-    rows = read_table(list_path, columns=3)
-    published = {name: counts[part == "test"] for name, counts in CATEGORY_COUNTS.items()}
-    labels = numbered_labels(list_path, [row[2] for row in rows], categories, published)
-    images = _checked_array(path, arrays, "I", suffix, len(rows))
-    texts = _checked_array(path, arrays, text_key, suffix, len(rows))
-    ids, text_ids = [row[1] for row in rows], [row[0] for row in rows]
-    return Pairs(images, texts, labels=labels, ids=ids, text_ids=text_ids, class_names=categories)
-
-
-def numbered_labels(
+def _numbered_labels(
     path: Path, numbers: list[str], categories: Sequence[str], published: Mapping[str, int]
 ) -> list[str]:
     """Return the categories that numbers from 1 on stand for; each must occur as often as it was published."""
@@ -102,16 +107,22 @@ def numbered_labels(
     return labels
 
 
-def _checked_array(path: Path, arrays: dict[str, FloatArray], key: str, suffix: str, n_rows: int) -> FloatArray:
+def _checked_array(
+    path: Path, arrays: dict[str, FloatArray], key: str, suffix: str, n_rows: int, widths: Mapping[str, int]
+) -> FloatArray:
+    """Return an array with a row for each line of its list; where its width is known, it and the norms must agree."""
     name = key + suffix
     if name not in arrays:
         raise InvalidInputError(f"{path} has no array {name}; it holds {', '.join(sorted(arrays))}")
     matrix = as_matrix(arrays[name], name=f"{path}: {name}")
-    if matrix.shape != (n_rows, _WIDTHS[key]):
+    wanted = (n_rows, widths.get(key, matrix.shape[1]))
+    if matrix.shape != wanted:
         raise InvalidInputError(
-            f"{path}: {name} has shape {matrix.shape}, but the list file and the format ask for "
-            f"{(n_rows, _WIDTHS[key])}; get a fresh copy"
+            f"{path}: {name} has shape {matrix.shape}, but the list file and the format ask for {wanted}; "
+            "get a fresh copy"
         )
+    if key not in widths:
+        return matrix
     norm, norms = ("l2 norm", np.linalg.norm(matrix, axis=1)) if key == "T_tfidf" else ("sum", matrix.sum(axis=1))
     wrong = np.flatnonzero(np.abs(norms - 1) > _NORM_TOLERANCE)
     if len(wrong) or (matrix < 0).any():
@@ -160,10 +171,6 @@ TVGRAZ_COUNTS: dict[str, tuple[int, int]] = {
 }
 """(training, test) pairs of each category, Table II of Costa Pereira et al., 2014."""
 
-_FEATURES = "raw_features.mat"
-_LISTS = ("trainset_txt_img_cat.list", "testset_txt_img_cat.list")
-_CATEGORIES = "categories.list"
-
 
 def load_tvgraz() -> DatasetSplits:
     """Load the split of 1,558 training and 500 test pairs, in the layout of Wikipedia by the same laboratory.
@@ -171,37 +178,10 @@ def load_tvgraz() -> DatasetSplits:
     Rows of features and lists and the published counts of every category must agree.
     """
     folder = TVGRAZ.folder()
-    arrays = _read_arrays(folder / _FEATURES)
-    names = [line.strip().lower() for line in read_lines(folder / _CATEGORIES)]
+    names = [name.lower() for name in _read_categories(folder)]
     if sorted(names) != sorted(TVGRAZ_COUNTS):
         raise InvalidInputError(f"{folder / _CATEGORIES} must list {', '.join(TVGRAZ_COUNTS)}, one per line")
-    train, test = (_read_listed_part(folder, part, arrays, names) for part in range(2))
-    return DatasetSplits(train=train, test=test)
-
-
-def _read_arrays(path: Path) -> dict[str, FloatArray]:
-    arrays = read_matlab(path)
-    for name in ("I_tr", "I_te", "T_tr", "T_te"):
-        if name not in arrays:
-            raise InvalidInputError(f"{path} has no array {name}; name the features I_tr, I_te, T_tr and T_te")
-    return arrays
-
-
-def _read_listed_part(folder: Path, part: int, arrays: dict[str, FloatArray], names: list[str]) -> Pairs:
-    path = folder / _LISTS[part]
-    rows = read_table(path, columns=3)
-    published = {name: counts[part] for name, counts in TVGRAZ_COUNTS.items()}
-    labels = numbered_labels(path, [row[2] for row in rows], names, published)
-    suffix = ("_tr", "_te")[part]
-    images, texts = (
-        as_matrix(arrays[side + suffix], name=f"{folder / _FEATURES}: {side + suffix}") for side in ("I", "T")
-    )
-    if {len(images), len(texts)} != {len(rows)}:
-        raise InvalidInputError(
-            f"{folder / _FEATURES}: I{suffix} and T{suffix} must have the {len(rows)} rows of {path.name}"
-        )
-    ids, text_ids = [row[1] for row in rows], [row[0] for row in rows]
-    return Pairs(images, texts, labels=labels, ids=ids, text_ids=text_ids, class_names=names)
+    return _read_splits(folder / _FEATURES, names, TVGRAZ_COUNTS, ("I", "T"), {})
 
 
 TVGRAZ = Dataset(
@@ -213,7 +193,7 @@ TVGRAZ = Dataset(
     'cross-modal multimedia retrieval", TPAMI 2014',
     licence="research use; pictures and pages belong to their authors, and Diptych does not redistribute them",
     splits="1,558 training and 500 test pairs, Table II of Costa Pereira et al., 2014",
-    files=(_FEATURES, *_LISTS, _CATEGORIES),
+    files=_FILES,
     loader=load_tvgraz,
     steps="Ask the authors for the features, and write them in the layout of Wikipedia's files.",
 )
