@@ -30,7 +30,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, find_hashing_task, hashing_methods
+from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, hashing_methods
+from diptych.benchmark.task import find_by_name
 from diptych.data import DatasetSplits, cache_folder
 from diptych.metrics import AP, randomisation_test
 from diptych.models.hashing.hashing_model import HashingModel
@@ -192,7 +193,7 @@ def main() -> int:
     options = parser.parse_args()
     met = {}
     for name in options.data:
-        task = find_hashing_task(name)
+        task = find_by_name("data set", name, HASHING_TASKS)
         splits = task.load()
         met[name] = bars(task, splits, options.methods, options.seeds, options.jobs)
         if name == "wikipedia" and "scm-orth" in options.methods:

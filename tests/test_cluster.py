@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from diptych import Retriever
 from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.running import Catalogue, ClusterEngine, OwnData, run_benchmark
+from diptych.benchmark.running import Catalogue, OwnData, run_benchmark
 from diptych.cli import app
 from diptych.cluster import connect, open_workers
 from diptych.collection import Collection
@@ -70,7 +70,7 @@ def test_killing_one_of_two_workers_changes_nothing_in_the_results_of_a_benchmar
         catalogue,
         units,
         together,
-        engine=ClusterEngine(cluster.scheduler_address),
+        scheduler=cluster.scheduler_address,
         progress=lambda outcome, waiting, total: kill(len(waiting)) if isinstance(outcome, Record) else None,
     )
     assert kill.left_when_killed > len(units) // 2
@@ -218,7 +218,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch, tmp_path):
     catalogue = Catalogue(folds=1)
     units = catalogue.units(["extendable-scenes-seen"], ["random"])
     with pytest.raises(InvalidInputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        run_benchmark(catalogue, units, ResultFolder(tmp_path), engine=ClusterEngine("tcp://127.0.0.1:9"))
+        run_benchmark(catalogue, units, ResultFolder(tmp_path), scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_scheduler_without_workers_is_told_of():

@@ -20,12 +20,12 @@ from diptych.benchmark.studies.costa_pereira import (
     CostaPereiraTask,
     KernelChoice,
     _distance_rows,
-    find_costa_pereira,
     kernel_choices,
     refit_choices,
     run_costa_pereira,
     validation_split,
 )
+from diptych.benchmark.task import find_by_name
 from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -65,7 +65,7 @@ def small_task(splits: DatasetSplits, **changes: object) -> CostaPereiraTask:
 
 @pytest.fixture(scope="module")
 def report(splits: DatasetSplits) -> CostaPereiraReport:
-    tables = find_costa_pereira("wikipedia").tables
+    tables = find_by_name("data set", "wikipedia", COSTA_PEREIRA).tables
     return run_costa_pereira(small_task(splits, tables=tables))
 
 
@@ -87,7 +87,7 @@ def test_printed_numbers_stand_beside_ours(report: CostaPereiraReport) -> None:
     assert report.row("test", "Random").published.image_query == 0.119
     for task in COSTA_PEREIRA:
         assert (task.published("test", "SM", "test set") is None) == (task.name == "pascal")
-    assert find_costa_pereira("tvgraz").published("test", "CM", "test set").image_query == 0.507
+    assert find_by_name("data set", "tvgraz", COSTA_PEREIRA).published("test", "CM", "test set").image_query == 0.507
 
 
 def test_random_is_the_exact_chance_level(report: CostaPereiraReport, splits: DatasetSplits) -> None:
@@ -201,7 +201,7 @@ def test_two_runs_are_alike(report: CostaPereiraReport, splits: DatasetSplits) -
 
 def test_wrong_data_and_names_are_explained(splits: DatasetSplits) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'wikipedia'"):
-        find_costa_pereira("wikipedai")
+        find_by_name("data set", "wikipedai", COSTA_PEREIRA)
     bare = Pairs(splits.train.images, splits.train.texts)
     with pytest.raises(InvalidInputError, match="learn from one label per picture"):
         run_costa_pereira(small_task(DatasetSplits(train=bare, test=bare)))

@@ -19,7 +19,6 @@ from diptych.benchmark.hashing import (
     BitBudgetReport,
     HashingTask,
     code_journal,
-    find_hashing_task,
     fit_key,
     hashing_methods,
     measure_fold,
@@ -30,6 +29,8 @@ from diptych.benchmark.runner import spread
 from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
 from diptych.cli.bench.studies import bench_hashing
 from diptych.cli.console.output import results
+from diptych.cli.console.progress import Stages
+from diptych.cli.console.report_files import available_tasks
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.figures.parameter_curves import BitBudgetLine
@@ -153,10 +154,9 @@ def test_what_cannot_be_run_is_refused(task: SmallTask) -> None:
     with pytest.raises(InvalidInputError, match="folds"):
         run_bit_budget(task, folds=0)
     with pytest.raises(UnknownNameError, match="did you mean 'pascal'"):
-        find_hashing_task("pascall")
+        available_tasks(["pascall"], "data set", HASHING_TASKS, Stages(quiet=True))
     with pytest.raises(InvalidInputError, match="nothing was measured"):
         spread([])
-    assert all(find_hashing_task(task.name) is task for task in HASHING_TASKS)
 
 
 def test_the_document_is_plain_and_holds_means(report: BitBudgetReport) -> None:

@@ -19,13 +19,13 @@ from diptych.benchmark.neural import (
     NeuralMethod,
     NeuralReport,
     NeuralTask,
-    find_neural_task,
     fit_key,
     neural_journal,
     neural_methods,
     run_neural,
 )
 from diptych.benchmark.published import published_scores
+from diptych.benchmark.task import find_by_name
 from diptych.cli import app
 from diptych.cli.bench.neural import draw_neural, print_neural
 from diptych.cli.console.output import results
@@ -218,7 +218,7 @@ def test_what_cannot_be_run_is_refused(task: SmallTask) -> None:
     with pytest.raises(InvalidInputError, match="epochs must be at least 1"):
         run_neural(task, epochs=0)
     with pytest.raises(UnknownNameError, match="did you mean 'flickr8k'"):
-        find_neural_task("flicker8k")
+        find_by_name("data set", "flicker8k", NEURAL_TASKS)
 
 
 def test_pixels_are_read_when_asked_for() -> None:
@@ -283,7 +283,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.data("coco_pairs", "coco_val2014_labels")
 def test_a_slice_of_coco_by_the_rule_of_the_paper() -> None:
     """Photographs without a label are left out, and what shares one is relevant; cheap encoders take the place."""
-    declared = find_neural_task("coco-pairs")
+    declared = find_by_name("data set", "coco-pairs", NEURAL_TASKS)
     items = declared.load_items()
     few = replace(items, train=items.train.select(np.arange(50)), test=items.test.select(np.arange(40)), dev=None)
 

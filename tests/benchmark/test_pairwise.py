@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 
 import numpy as np
@@ -198,9 +199,10 @@ def test_a_study_without_any_data_says_what_it_needs(study):
 
 
 def test_a_second_run_repeats_no_fit_and_finds_the_same(study, report, tmp_path):
-    first = run_study(study, folder=tmp_path)
+    run = partial(run_task, folder=tmp_path)
+    first = run_study(study, run)
     notes = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    second = run_study(study, folder=tmp_path)
+    second = run_study(study, run)
     assert notes == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert sum(len(content.splitlines()) for content in notes.values()) == 2 * (1 + 3 + 2 + 2)
     for one, two in zip(first.report("small").rows, second.report("small").rows, strict=True):

@@ -27,7 +27,7 @@ from diptych.benchmark.reporting import (
 )
 from diptych.benchmark.reporting.results import query_names, query_shares
 from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.running import find_retrieval_task
+from diptych.benchmark.running import Catalogue
 from diptych.cli.bench.run import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
@@ -303,7 +303,7 @@ def test_the_command_writes_four_files(
 
 def test_samples_show_the_first_answers_of_two_methods() -> None:
     declared = replace(
-        find_retrieval_task("extendable-scenes-unseen"),
+        Catalogue().task("extendable-scenes-unseen"),
         options={"n_train": 60, "n_test": 30, "size": 32, "captions": "join"},
     )
     made = [

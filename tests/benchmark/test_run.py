@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from typer.testing import CliRunner
 
 from diptych.benchmark.results import ResultFolder
@@ -15,12 +16,10 @@ from diptych.benchmark.running import (
     Catalogue,
     Failure,
     Features,
-    LocalEngine,
     OwnData,
     Plugin,
     Unit,
     choose,
-    find_retrieval_task,
     retrieval_tasks,
     run_benchmark,
     run_unit,
@@ -133,7 +132,7 @@ def test_a_record_says_what_a_direct_evaluation_says(catalogue, serial):
         assert counts.sum() == record.n_queries[way] == len(record.query_classes[way])
     assert sorted(record.classes) == sorted(record.test_classes) == sorted(set(fold.retrieval.queries.labels))
     assert record.chance["AP()"]["image_query"] < record.average()
-    assert record.validation["trials"] == entry.n_settings
+    assert record.validation["trials"] == len(ParameterGrid([*entry.grid]))
     assert record.space == "cosine"
     assert record.code_statistics is None
     codes = serial.find("extendable-my-data-seen", "cvh-8", 0)
@@ -142,7 +141,7 @@ def test_a_record_says_what_a_direct_evaluation_says(catalogue, serial):
 
 def test_two_runs_give_identical_numbers_however_many_processes(catalogue, serial, tmp_path):
     units = catalogue.units(["extendable-*"], METHODS)
-    report = run_benchmark(catalogue, units, ResultFolder(tmp_path), engine=LocalEngine(2))
+    report = run_benchmark(catalogue, units, ResultFolder(tmp_path), jobs=2)
     assert len(report.done) == len(units) == 16
     assert numbers(ResultFolder(tmp_path)) == numbers(serial)
 
@@ -225,7 +224,7 @@ def test_every_method_takes_part_in_every_extendable_task():
         bits = {(type(entry.method), entry.n_bits) for entry in task.methods if entry.n_bits}
         hashing = [cls for cls in model_classes().values() if issubclass(cls, HashingModel)]
         assert bits == {(cls, n_bits) for cls in hashing for n_bits in (8, 16, 32)}
-    assert all("labels" not in entry.method.needs for entry in find_retrieval_task("flickr8k").methods)
+    assert all("labels" not in entry.method.needs for entry in Catalogue().task("flickr8k").methods)
 
 
 def test_a_plugin_takes_part_and_a_failing_one_is_one_line(file, tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, get_type_hints
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray
-from diptych.benchmark.hashing import codes_of, look_up
+from diptych.benchmark.hashing import look_up
 from diptych.benchmark.runner import package_versions, plain_value
 from diptych.codes import CodeStatistics, code_statistics
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
@@ -171,7 +171,7 @@ def hash_code_facts(model: CrossModalModel, test: Pairs, relevant: Relevant) -> 
     method = model.model if isinstance(model, Preprocessed) else model
     if not isinstance(method, HashingModel):
         return None
-    codes = codes_of(model, test)
+    codes = encode_sides(model, test)
     return HashCodeFacts(
         code_statistics(codes["image_query"], method.n_bits),
         code_statistics(codes["text_query"], method.n_bits),
@@ -417,10 +417,14 @@ def _confusion(model: CrossModalModel, test: Pairs) -> dict[Direction, Confusion
 def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
     """Return the document; ``per_query`` adds the values of single queries and the curves of every rank."""
     model = outcome.scaled
+    sizes = {
+        part: {"images": pairs.n_images, "texts": pairs.n_texts, "classes": pairs.n_classes}
+        for part, pairs in outcome.splits.parts.items()
+    }
     content: dict[str, Any] = {
         "format": "diptych-evaluation",
         "format_version": FORMAT_VERSION,
-        "dataset": _dataset(outcome.splits),
+        "dataset": {"name": outcome.splits.name, "options": dict(outcome.splits.options), "parts": sizes},
         "method": {
             "name": method_name(type(model.model)),
             "class": type(model.model).__name__,
@@ -437,23 +441,15 @@ def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
         "measures": _measures(outcome),
         "categories": _categories(outcome),
         "curves": _curves(outcome, CURVES if per_query else (InterpolatedPrecisionRecall(),)),
-        "confusion": _confusion_rows(outcome),
+        "confusion": None if outcome.confusion is None else _confusion_rows(outcome.confusion),
         "codes": None if outcome.codes is None else outcome.codes.as_json(),
-        "tuning": _tuning(outcome),
+        "tuning": None if outcome.tuning is None else _tuning(outcome.tuning),
         "seconds": dict(outcome.seconds),
         "versions": package_versions(),
     }
     if per_query:
         content["per_query"] = _per_query(outcome)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _dataset(splits: DatasetSplits) -> dict[str, Any]:
-    sizes = {
-        part: {"images": pairs.n_images, "texts": pairs.n_texts, "classes": pairs.n_classes}
-        for part, pairs in splits.parts.items()
-    }
-    return {"name": splits.name, "options": dict(splits.options), "parts": sizes}
 
 
 def _measures(outcome: Outcome) -> list[dict[str, Any]]:
@@ -497,18 +493,13 @@ def _curves(outcome: Outcome, curves: tuple[Curve, ...]) -> list[dict[str, Any]]
     return listed
 
 
-def _confusion_rows(outcome: Outcome) -> dict[str, Any] | None:
-    if outcome.confusion is None:
-        return None
+def _confusion_rows(confusion: Mapping[Direction, ConfusionMatrix]) -> dict[str, Any]:
     return {
-        way: {"classes": matrix.classes.tolist(), "counts": matrix.counts.tolist()}
-        for way, matrix in outcome.confusion.items()
+        way: {"classes": matrix.classes.tolist(), "counts": matrix.counts.tolist()} for way, matrix in confusion.items()
     }
 
 
-def _tuning(outcome: Outcome) -> dict[str, Any] | None:
-    if outcome.tuning is None:
-        return None
+def _tuning(tuning: Tuning) -> dict[str, Any]:
     return {
         "trials": [
             {
@@ -516,9 +507,9 @@ def _tuning(outcome: Outcome) -> dict[str, Any] | None:
                 "scores": list(trial.scores),
                 "seconds": trial.seconds,
             }
-            for trial in outcome.tuning.trials
+            for trial in tuning.trials
         ],
-        "best": outcome.tuning.trials.index(outcome.tuning.best),
+        "best": tuning.trials.index(tuning.best),
     }
 
 

@@ -24,12 +24,12 @@ from diptych.benchmark.runner import (
     silent_stage,
     spread,
 )
-from diptych.benchmark.task import NETWORK_ENCODERS, EncodedTask, find_by_name, one_line, with_settings
+from diptych.benchmark.task import NETWORK_ENCODERS, EncodedTask, one_line, with_settings
 from diptych.codes import code_statistics, nearest_codes
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, CMC, HammingLookup, Measure
-from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
+from diptych.models import Preprocessed, method_name, model_classes
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.preprocessed import RowScaling
 from diptych.protocols import EncodedRetrieval, Extendable, Relevant, Retrieval, evaluate_retrieval
@@ -120,11 +120,6 @@ HASHING_TASKS = (
 )
 
 
-def find_hashing_task(name: str) -> HashingTask:
-    """Return the task called ``name``; a typo gets a suggestion."""
-    return find_by_name("data set of the hashing benchmark", name, HASHING_TASKS)
-
-
 ByDirection = dict[Direction, float]
 
 
@@ -160,11 +155,6 @@ class CodeResult:
 Codes = dict[Direction, AnyArray]
 
 
-def codes_of(model: CrossModalModel, pairs: Pairs) -> Codes:
-    """Return the codes of the pictures, which are image queries, and of the texts."""
-    return encode_sides(model, pairs)
-
-
 def look_up(
     queries: Codes, gallery: Codes, retrieval: Retrieval, n_bits: int, relevant: Relevant = "auto"
 ) -> dict[Direction, HammingLookup]:
@@ -193,9 +183,9 @@ def _result(
     model: Preprocessed, n_bits: int, fold: int, setting: str, retrieval: Retrieval, fit_seconds: float
 ) -> CodeResult:
     start = time.perf_counter()
-    codes = codes_of(model, retrieval.queries)
+    codes = encode_sides(model, retrieval.queries)
     encode_seconds = time.perf_counter() - start
-    found = codes if retrieval.gallery is retrieval.queries else codes_of(model, retrieval.gallery)
+    found = codes if retrieval.gallery is retrieval.queries else encode_sides(model, retrieval.gallery)
     evaluation = evaluate_retrieval(model, retrieval, MEASURES)
     unified = evaluate_retrieval(model, retrieval, (AP(),), gallery="unified")
     lookups = look_up(codes, found, retrieval, n_bits)
@@ -326,7 +316,10 @@ class BitBudgetReport(BenchmarkReport):
             "supervised": list(self.supervised),
             "left_out": self.left_out,
             "means": [
-                self._mean(setting, method, bits) for setting in self.task.settings for method, bits in self._fits
+                self._mean(setting, method, bits)
+                for setting in self.task.settings
+                for method in self.methods
+                for bits in self.bits
             ],
             "storage": [
                 asdict(cost)
@@ -336,10 +329,6 @@ class BitBudgetReport(BenchmarkReport):
             "results": [asdict(result) for result in self.results],
             "diptych": __version__,
         }
-
-    @property
-    def _fits(self) -> list[tuple[str, int]]:
-        return [(method, bits) for method in self.methods for bits in self.bits]
 
     def _mean(self, setting: str, method: str, n_bits: int) -> dict[str, Any]:
         chosen = self.select(setting, method, n_bits)

@@ -29,7 +29,6 @@ from diptych.benchmark.task import (
     NETWORK_ENCODERS,
     EncodedTask,
     MethodBase,
-    find_by_name,
     labelled_only,
     one_line,
     with_settings,
@@ -206,11 +205,6 @@ NEURAL_TASKS = (
         ),
     ),
 )
-
-
-def find_neural_task(name: str) -> NeuralTask:
-    """Return the task called ``name``; a typo gets a suggestion."""
-    return find_by_name("data set of the comparison of networks", name, NEURAL_TASKS)
 
 
 @dataclass(frozen=True)

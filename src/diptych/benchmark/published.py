@@ -97,9 +97,8 @@ def published_training(paper: str, table: str, dataset: str, method: str) -> Pub
 
 def published_value(paper: str, table: str, method: str, metric: str, regime: str) -> str | None:
     """Return a number as ``paper`` prints it, with its unit if it has one, or None where it prints none."""
-    wanted = (paper, table, method, metric, regime)
-    keys = ("paper", "table", "method", "metric", "regime")
-    return next((row["value"] for row in published_rows() if tuple(row[key] for key in keys) == wanted), None)
+    wanted = {"paper": paper, "table": table, "method": method, "metric": metric, "regime": regime}
+    return next((row["value"] for row in published_rows() if wanted.items() <= row.items()), None)
 
 
 PublishedScores = dict[str, dict[str, dict[Direction, float]]]

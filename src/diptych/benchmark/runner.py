@@ -234,13 +234,7 @@ def run_task(
     for entry in entries:
         with stage(f"tuning {entry.name}") as progress:
             tuning = tune(
-                entry.model,
-                splits.train,
-                entry.grid,
-                task.protocol,
-                folder=folder,
-                n_jobs=n_jobs,
-                progress=progress,
+                entry.model, splits.train, entry.grid, task.protocol, folder=folder, n_jobs=n_jobs, progress=progress
             )
         row, chance = _row(entry, tuning, splits.test)
         rows.append(row)
@@ -312,30 +306,20 @@ class Study:
         return Study(self.name, self.title, tuple(task.coarser() for task in self.tasks))
 
 
-def run_study(
-    study: Study,
-    *,
-    methods: Collection[str] | None = None,
-    distances: bool = True,
-    n_jobs: int = 1,
-    folder: str | PathLike[str] | None = None,
-    stage: Stage | None = None,
-) -> StudyReport:
-    """Run every task whose data and packages are on this machine, each as `run_task` does, and name the others.
+def run_study(study: Study, run: Callable[[Task], TaskReport] = run_task) -> StudyReport:
+    """Run every task whose data and packages are on this machine, and name the others.
 
-    Where none can run, what the first one lacks is raised.
+    Where none can run, what the first one lacks is raised. ``run`` is `run_task` with its options.
     """
     reports: list[TaskReport] = []
     missing: list[MissingTask] = []
-    lacking: list[MissingDataError | MissingPackageError] = []
+    first: MissingDataError | MissingPackageError | None = None
     for task in study.tasks:
         try:
-            reports.append(
-                run_task(task, methods=methods, distances=distances, n_jobs=n_jobs, folder=folder, stage=stage)
-            )
+            reports.append(run(task))
         except (MissingDataError, MissingPackageError) as error:
-            lacking.append(error)
+            first = first or error
             missing.append(MissingTask(task.name, task.title, str(error)))
-    if not reports:
-        raise lacking[0]
+    if first is not None and not reports:
+        raise first
     return StudyReport(study.name, study.title, tuple(reports), tuple(missing))

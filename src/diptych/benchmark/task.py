@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -186,11 +185,6 @@ class Method(MethodBase):
     def key(self) -> str:
         """The name as people type it and files are called: ``SCM-seq, 16 bits`` is ``scm-seq-16``."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower().removesuffix(" bits")).strip("-")
-
-    @property
-    def n_settings(self) -> int:
-        """How many settings there are to choose from."""
-        return sum(math.prod(len(values) for values in part.values()) for part in self.grid)
 
     def coarser(self, most: int) -> Method:
         """Return the method with at most ``most`` values of each parameter, evenly taken and with both ends."""

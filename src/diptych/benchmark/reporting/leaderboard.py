@@ -171,7 +171,9 @@ def leaderboard(task: TaskResults) -> Table:
         found = printed[method.name]
         row = [str(place), method.title]
         for way in DIRECTIONS:
-            row += [with_spread(method, way), *([_published_cell(found, way)] if way in beside else [])]
+            row.append(with_spread(method, way))
+            if way in beside:
+                row.append(f"{found.values[way]:.4f}" if found is not None and way in found.values else NOTHING)
         row += [with_spread(method), format_signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
         row += [f"{method.mean(RANK_ONE):.4f}"] if rank_one else []
         rows.append((*row, f"{method.seconds('fit'):.2f}"))
@@ -183,10 +185,6 @@ def with_spread(method: MethodResults, way: Direction | None = None, measure: st
     deviation = method.deviation(measure, way)
     mean = f"{method.mean(measure, way):.4f}"
     return mean if deviation is None else f"{mean} ± {deviation:.4f}"
-
-
-def _published_cell(found: PublishedValue | None, way: Direction) -> str:
-    return f"{found.values[way]:.4f}" if found is not None and way in found.values else NOTHING
 
 
 def _notes(task: TaskResults, printed: list[PublishedValue | None]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -18,54 +17,51 @@ from diptych.errors import InvalidInputError, MissingDataError
 _ATTEMPTS = 3
 
 
-class Engine(Protocol):
-    """Something that runs units, here or elsewhere."""
-
-    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
-        """Yield what each unit gave, in the order in which they end."""
+Outcome = Record | Failure
+Progress = Callable[[Outcome | None, Sequence[Unit], int], None]
 
 
-class LocalEngine:
-    """Runs units in ``jobs`` processes, or in this one when there is one job.
+def _run_here(catalogue: Catalogue, units: Sequence[Unit], jobs: int) -> Iterator[Outcome]:
+    """Yield what each unit gave, run in ``jobs`` processes, or in this one when there is one job.
 
     A process that is killed takes its siblings along; the units without a result are then started again, and given up
     after three deaths without a result between them.
     """
-
-    def __init__(self, jobs: int = 1) -> None:
-        self.jobs = jobs
-
-    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
-        """Yield what each unit gave, in the order in which they end."""
-        if self.jobs == 1:
-            yield from (run_unit(catalogue, unit) for unit in units)
-            return
-        waiting = dict.fromkeys(units)
-        deaths = 0
-        while waiting and deaths < _ATTEMPTS:
-            try:
-                for outcome in self._parallel(catalogue, list(waiting)):
-                    deaths = 0
-                    del waiting[_unit_of(outcome)]
-                    yield outcome
-            except TerminatedWorkerError:
-                deaths += 1
-        for unit in waiting:
-            yield Failure(unit, "its process was killed, perhaps for want of memory; run again with --jobs 1")
-
-    def _parallel(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
-        parallel = Parallel(n_jobs=self.jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-        outcomes: Iterator[Record | Failure] = parallel(delayed(run_unit)(catalogue, unit) for unit in units)
-        return outcomes
+    if jobs == 1:
+        yield from (run_unit(catalogue, unit) for unit in units)
+        return
+    waiting = dict.fromkeys(units)
+    deaths = 0
+    while waiting and deaths < _ATTEMPTS:
+        parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+        try:
+            for outcome in parallel(delayed(run_unit)(catalogue, unit) for unit in list(waiting)):
+                deaths = 0
+                del waiting[_unit_of(outcome)]
+                yield outcome
+        except TerminatedWorkerError:
+            deaths += 1
+    for unit in waiting:
+        yield Failure(unit, "its process was killed, perhaps for want of memory; run again with --jobs 1")
 
 
-def _unit_of(outcome: Record | Failure) -> Unit:
+def _run_on_cluster(catalogue: Catalogue, units: Sequence[Unit], address: str) -> Iterator[Outcome]:
+    """Yield what each unit gave, run on the workers of a Dask scheduler.
+
+    Workers need Diptych in the version of the driver and see the same data folder; results come back over the network.
+    When a worker dies, the scheduler gives its units to others, and because a unit is decided by its declaration alone
+    the results are the same.
+    """
+    with connect(address) as client:
+        futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
+        for future in dask_distributed().as_completed(list(futures), loop=client.loop):
+            error = future.exception()
+            yield future.result() if error is None else Failure.of(futures[future], error)
+            future.release()
+
+
+def _unit_of(outcome: Outcome) -> Unit:
     return outcome.unit if isinstance(outcome, Failure) else Unit(outcome.task, outcome.fold, outcome.method)
-
-
-Outcome = Record | Failure
-
-Progress = Callable[[Outcome | None, Sequence[Unit], int], None]
 
 
 @dataclass(frozen=True)
@@ -96,12 +92,14 @@ def run_benchmark(
     units: Sequence[Unit],
     results: ResultFolder,
     *,
-    engine: Engine | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> RunReport:
     """Run every unit that has no record of the present declaration, and write each record the moment it comes.
 
-    A run that was stopped therefore goes on where it was. A unit that fails leaves the others alone. ``progress`` is
+    Units run in ``jobs`` processes, or on the workers of the Dask ``scheduler`` at an address. A run that was stopped
+    goes on where it was. A unit that fails leaves the others alone. ``progress`` is
     called with each outcome, the units still waiting, and the total; first with None before anything has run.
 
     >>> import tempfile
@@ -115,13 +113,14 @@ def run_benchmark(
     >>> len(first.done), len(second.done), second.kept
     (2, 0, 2)
     """
-    waiting, missing, outdated, kept = _plan(catalogue, units, results)
+    waiting, failures, outdated, kept = _plan(catalogue, units, results)
     done: list[Unit] = []
-    failures = list(missing)
     total = len(waiting)
+    todo = list(waiting)
+    outcomes = _run_here(catalogue, todo, jobs) if scheduler is None else _run_on_cluster(catalogue, todo, scheduler)
     if progress is not None:
-        progress(None, list(waiting), total)
-    for outcome in (engine or LocalEngine()).run(catalogue, list(waiting)):
+        progress(None, todo, total)
+    for outcome in outcomes:
         if isinstance(outcome, Failure):
             failures.append(outcome)
         else:
@@ -137,7 +136,12 @@ def _plan(
     catalogue: Catalogue, units: Sequence[Unit], results: ResultFolder
 ) -> tuple[dict[Unit, None], list[Failure], int, int]:
     """Return the units to run, those whose data are not here, and how many records are outdated or kept."""
-    absent = _missing_data(catalogue, {unit.task for unit in units})
+    absent: dict[str, str] = {}
+    for name in {unit.task for unit in units}:
+        try:
+            catalogue.task(name).data.folder()
+        except MissingDataError as error:
+            absent[name] = str(error)
     waiting: dict[Unit, None] = {}
     missing: list[Failure] = []
     outdated = kept = 0
@@ -154,40 +158,9 @@ def _plan(
     return waiting, missing, outdated, kept
 
 
-def _missing_data(catalogue: Catalogue, tasks: set[str]) -> dict[str, str]:
-    reasons = {}
-    for name in tasks:
-        try:
-            catalogue.task(name).data.folder()
-        except MissingDataError as error:
-            reasons[name] = str(error)
-    return reasons
-
-
 def _known_record(results: ResultFolder, unit: Unit) -> Record | None:
     """Return the record of a unit; a file that is none is made anew."""
     try:
         return results.find(unit.task, unit.method, unit.fold)
     except InvalidInputError:
         return None
-
-
-class ClusterEngine:
-    """Runs units on the workers of a Dask scheduler.
-
-    Workers need Diptych in the version of the driver and see the same data folder; results come back over the network.
-    When a worker dies, the scheduler gives its units to others, and because a unit is decided by its declaration alone
-    the results are the same.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
-        """Yield what each unit gave, in the order in which they end."""
-        with connect(self.address) as client:
-            futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
-            for future in dask_distributed().as_completed(list(futures), loop=client.loop):
-                error = future.exception()
-                yield future.result() if error is None else Failure.of(futures[future], error)
-                future.release()

@@ -119,12 +119,8 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         begun = time.perf_counter()
         result = encoded.evaluate([*task.measures, _FIRST_RANK, _CMC, _PRECISION_RECALL])
         evaluate_seconds = time.perf_counter() - begun
-    seconds = {
-        "tune": choice.tune_seconds,
-        "fit": choice.fit_seconds,
-        "encode": encode_seconds,
-        "evaluate": evaluate_seconds,
-    }
+    seconds = {"tune": choice.tune_seconds, "fit": choice.fit_seconds}
+    seconds |= {"encode": encode_seconds, "evaluate": evaluate_seconds}
     return Record(
         task=task.name,
         dataset=task.dataset,
@@ -142,7 +138,9 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         **_query_counts(task, fold.retrieval),
         **_measured(task.measures, result),
         confusion=_confusion(task, fold.retrieval, encoded),
-        **_chosen(choice),
+        parameters={name.removeprefix("model__"): plain_value(value) for name, value in choice.parameters.items()},
+        model=one_line(choice.model),
+        validation={"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
         seconds={name: round(spent, 4) for name, spent in seconds.items()},
         peak_memory_bytes=memory.bytes,
         code_statistics=_code_statistics(entry, encoded),
@@ -193,13 +191,8 @@ def _has_classes(task: RetrievalTask, pairs: Pairs) -> bool:
 def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
     per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
     return {
-        "measures": {
-            measure_key(measure): {way: float(result[way].mean[measure]) for way in DIRECTIONS} for measure in measures
-        },
-        "chance": {
-            measure_key(measure): {way: float(result[way].chance[measure]) for way in DIRECTIONS}
-            for measure in measures
-        },
+        "measures": {measure_key(one): {way: float(result[way].mean[one]) for way in DIRECTIONS} for one in measures},
+        "chance": {measure_key(one): {way: float(result[way].chance[one]) for way in DIRECTIONS} for one in measures},
         "curves": {
             "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
             "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
@@ -233,15 +226,6 @@ def _confusion(task: RetrievalTask, retrieval: Retrieval, encoded: EncodedRetrie
     return {
         way: {"classes": [pairs.class_name(value) for value in matrix.classes], "counts": matrix.counts.tolist()}
         for way, matrix in matrices.items()
-    }
-
-
-def _chosen(choice: Choice) -> dict[str, Any]:
-    parameters = {name.removeprefix("model__"): plain_value(value) for name, value in choice.parameters.items()}
-    return {
-        "parameters": parameters,
-        "model": one_line(choice.model),
-        "validation": {"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
     }
 
 

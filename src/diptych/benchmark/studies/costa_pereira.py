@@ -17,7 +17,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.benchmark.published import DISTANCES, MapScore, Published, published_map
 from diptych.benchmark.runner import BenchmarkReport, Stage, silent_stage
-from diptych.benchmark.task import BenchmarkTask, find_by_name
+from diptych.benchmark.task import BenchmarkTask
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import Encoder, LdaTopics, SiftWords, encode_splits
 from diptych.errors import InvalidInputError
@@ -349,11 +349,6 @@ COSTA_PEREIRA = (
     ),
 )
 """One task for each data set: the paper's two, and Pascal Sentence from raw pictures."""
-
-
-def find_costa_pereira(name: str) -> CostaPereiraTask:
-    """Return the task of one data set; a typo gets a suggestion."""
-    return find_by_name("data set of this study", name, COSTA_PEREIRA)
 
 
 def run_costa_pereira(task: CostaPereiraTask, *, n_jobs: int = 1, stage: Stage | None = None) -> CostaPereiraReport:

@@ -9,7 +9,7 @@ from typing import Any
 
 from diptych.benchmark.results import FORMAT
 from diptych.benchmark.studies.method_entries import all_methods, label_methods, pair_methods
-from diptych.benchmark.task import BenchmarkTask, Features, Method, find_by_name, labelled_only
+from diptych.benchmark.task import BenchmarkTask, Features, Method, labelled_only
 from diptych.data import DatasetSplits, find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.errors import UnknownNameError
@@ -177,8 +177,3 @@ _TASKS = (
 def retrieval_tasks() -> tuple[RetrievalTask, ...]:
     """Return every task of ``diptych bench run``."""
     return _TASKS
-
-
-def find_retrieval_task(name: str) -> RetrievalTask:
-    """Return the task called ``name``; a typo gets a suggestion."""
-    return find_by_name("task", name, _TASKS)

@@ -80,7 +80,7 @@ def bench_run(
     and the others go on; the exit status is then 1.
     """
     from diptych.benchmark.results import ResultFolder
-    from diptych.benchmark.running import Catalogue, ClusterEngine, LocalEngine, OwnData, Plugin, run_benchmark
+    from diptych.benchmark.running import Catalogue, OwnData, Plugin, run_benchmark
     from diptych.cli.console.output import results as results_console
 
     catalogue = Catalogue(
@@ -96,9 +96,9 @@ def bench_run(
         return
     check_folder(results)
     folder = ResultFolder(results)
-    engine = LocalEngine(jobs or os.cpu_count() or 1) if scheduler is None else ClusterEngine(scheduler)
+    jobs = jobs or os.cpu_count() or 1
     with unit_progress(Stages(quiet=quiet)) as progress:
-        report = run_benchmark(catalogue, units, folder, engine=engine, progress=progress)
+        report = run_benchmark(catalogue, units, folder, jobs=jobs, scheduler=scheduler, progress=progress)
     if as_json:
         print_json(run_facts(report, units, folder))
     else:

@@ -52,7 +52,7 @@ def bench(
     quiet: QuietOption = False,
 ) -> None:
     """Run a benchmark: choose every parameter on hold-outs of the training part, then measure on the test part once."""
-    from diptych.benchmark import find_study, run_study, study_names
+    from diptych.benchmark import find_study, run_study, run_task, study_names
     from diptych.cli.bench.task import draw_bench, print_study
     from diptych.data import cache_folder, find_dataset
 
@@ -62,14 +62,15 @@ def bench(
         stages.note(f"running the benchmark {task!r}")
     study = find_study(task)
     check_report_files(output, plots)
-    report = run_study(
-        study.coarser() if quick else study,
+    run = partial(
+        run_task,
         methods=method,
         distances=distances,
         n_jobs=jobs or os.cpu_count() or 1,
         folder=None if fresh else cache_folder() / "tuning",
         stage=lambda title: stages.run(title, title),
     )
+    report = run_study(study.coarser() if quick else study, run)
     document = report.as_json if task in study_names() else report.reports[0].as_json
     draw = partial(draw_bench, report.reports)
     write_report_files(stages, output=output, document=document, plots=plots, draw=draw, as_json=as_json)
@@ -104,12 +105,12 @@ def bench_hashing(
 
     Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
     """
-    from diptych.benchmark.hashing import BITS, HASHING_TASKS, find_hashing_task, run_bit_budget
+    from diptych.benchmark.hashing import BITS, HASHING_TASKS, run_bit_budget
     from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_hashing_task, HASHING_TASKS, stages)
+    tasks = available_tasks(data, "data set of the hashing benchmark", HASHING_TASKS, stages)
     check_report_files(output, plots)
     reports = [
         run_bit_budget(
@@ -158,12 +159,12 @@ def bench_neural(
 
     Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
     """
-    from diptych.benchmark.neural import NEURAL_TASKS, find_neural_task, neural_methods, run_neural
+    from diptych.benchmark.neural import NEURAL_TASKS, neural_methods, run_neural
     from diptych.cli.bench.neural import print_neural
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, find_neural_task, NEURAL_TASKS, stages)
+    tasks = available_tasks(data, "data set of the comparison of networks", NEURAL_TASKS, stages)
     check_report_files(output, plots)
     # Before any work is done: the method must be measured, and its model written.
     known = method or neural_methods(pixels=True)
@@ -264,10 +265,11 @@ def bench_costa_pereira(
     One random fifth of the training part is for choosing; then everything is fitted on the whole training part and the
     test part is asked once. A data set that is not on this machine is named and left out.
     """
-    from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
+    from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, run_costa_pereira
+    from diptych.benchmark.task import find_by_name
     from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira
 
-    tasks = [find_costa_pereira(name) for name in data] if data else [*COSTA_PEREIRA]
+    tasks = [find_by_name("data set of this study", name, COSTA_PEREIRA) for name in data or ()] or [*COSTA_PEREIRA]
     check_report_files(output, plots)
     stages = Stages(quiet=quiet)
     reports, lacking = [], []

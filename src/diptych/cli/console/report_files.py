@@ -23,12 +23,12 @@ TaskT = TypeVar("TaskT", bound="BenchmarkTask")
 ReportT = TypeVar("ReportT", bound="BenchmarkReport")
 
 
-def available_tasks(
-    names: Sequence[str] | None, find: Callable[[str], TaskT], tasks: Sequence[TaskT], stages: Stages
-) -> list[TaskT]:
+def available_tasks(names: Sequence[str] | None, kind: str, tasks: Sequence[TaskT], stages: Stages) -> list[TaskT]:
     """Return the tasks that were asked for, or those whose data are on this machine; say what the others lack."""
+    from diptych.benchmark.task import find_by_name
+
     if names:
-        return [find(name) for name in names]
+        return [find_by_name(kind, name, tasks) for name in names]
     here = [task for task in tasks if task.data.is_available]
     if not here:
         raise MissingDataError(
