@@ -39,28 +39,24 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    """Return parameters whose flags show no type in the help, because they take no value."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    return parameters
+class _FlagsWithoutTypes:
+    """Shows no type of flags in the help, because they take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options as the help shows them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
 
 
-class Command(TyperCommand):
+class Command(_FlagsWithoutTypes, TyperCommand):
     """A command."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options as the help shows them."""
-        return _without_types_of_flags(super().get_params(ctx))
 
-
-class Group(TyperGroup):
+class Group(_FlagsWithoutTypes, TyperGroup):
     """A group of commands; called without one, it shows its help."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options as the help shows them."""
-        return _without_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Ask for help where nothing is asked for."""
@@ -204,14 +200,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         albums.export,
         demo.demo,
     ),
-    "Upkeep": (
-        upkeep.verify,
-        upkeep.repair,
-        upkeep.backup,
-        upkeep.restore,
-        learn.rehearse,
-        doctor.doctor,
-    ),
+    "Upkeep": (upkeep.verify, upkeep.repair, upkeep.backup, upkeep.restore, learn.rehearse, doctor.doctor),
     "Methods and data": (
         methods.methods,
         methods.encoders,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,9 +53,7 @@ def add(
     stages = Stages(quiet=quiet)
     metadata = parse_assignments(meta or [], "--meta")
     with open_collection(collection, quiet=quiet) as opened:
-        records = described_records(
-            opened, paths or [], captions=caption or [], labels=label or [], metadata=metadata, replace=replace
-        )
+        records = _described_records(opened, paths or [], (caption or [], label or [], metadata), replace=replace)
         with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
         report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
@@ -65,25 +63,32 @@ def add(
         raise typer.Exit(1)
 
 
-def described_records(
-    collection: Collection,
-    paths: Sequence[Path],
-    *,
-    captions: Sequence[str],
-    labels: Sequence[str],
-    metadata: Mapping[str, Any],
-    replace: bool,
+def _described_records(
+    collection: Collection, paths: list[Path], said: tuple[list[str], list[str], dict[str, Any]], *, replace: bool
 ) -> list[Record]:
     """Return a record for each picture, joined to what is known unless it is to ``replace`` that; or one of words."""
     from diptych.collection import Record
 
+    captions, labels, metadata = said
     if not paths and not captions:
         raise InvalidInputError("there is nothing to add; name pictures, or give the words of a text with --caption")
     if not paths:
         return [Record(captions=captions, labels=labels or None, metadata=metadata or None)]
-    if replace:
-        return [Record(path, captions, labels, metadata) for path in _pictures(paths)]
-    return [_joined(collection, path, captions, labels, metadata) for path in _pictures(paths)]
+    records = []
+    for path in _pictures(paths):
+        if replace:
+            records.append(Record(path, captions, labels, metadata))
+            continue
+        known = collection[path] if path in collection else Record(path)
+        records.append(
+            Record(
+                path,
+                tuple(dict.fromkeys((*(known.captions or ()), *captions))) if captions else None,
+                tuple(dict.fromkeys((*(known.labels or ()), *labels))) if labels else None,
+                {**(known.metadata or {}), **metadata} if metadata else None,
+            )
+        )
+    return records
 
 
 def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
@@ -97,22 +102,6 @@ def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
             yield from found
         else:
             yield path.absolute()
-
-
-def _joined(
-    collection: Collection, path: Path, captions: Sequence[str], labels: Sequence[str], metadata: Mapping[str, Any]
-) -> Record:
-    from diptych.collection import Record
-
-    if path not in collection:
-        return Record(path, captions or None, labels or None, metadata or None)
-    known = collection[path]
-    return Record(
-        path,
-        tuple(dict.fromkeys((*known.captions, *captions))) if captions else None,
-        tuple(dict.fromkeys((*known.labels, *labels))) if labels else None,
-        {**known.metadata, **metadata} if metadata else None,
-    )
 
 
 def remove(

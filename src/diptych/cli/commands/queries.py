@@ -82,14 +82,11 @@ def queries(
 
 def read_queries(log: Path) -> LoggedQueries:
     """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
-    logged = _from_service(log) if _is_served(log) else _from_table(log)
+    is_served = log.is_dir() or log.suffix.lower() in _DATABASES
+    logged = _from_service(log) if is_served else _from_table(log)
     if not len(logged.texts):
         raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
     return logged
-
-
-def _is_served(log: Path) -> bool:
-    return log.is_dir() or log.suffix.lower() in _DATABASES
 
 
 def _from_table(file: Path) -> LoggedQueries:
@@ -127,9 +124,16 @@ def print_queries(report: dict[str, Any], console: Console) -> None:
     for title, key in (("By length", "by_length"), ("By visualness", "by_visualness")):
         console.print()
         _print_groups(title, report[key], console)
-    _print_failing(report, console)
+    if report["failing"]:
+        console.print()
+        _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"], console)
+    elif report["searches"] is not None:
+        console.print("\nNo group of one length and visualness is answered less often than the others.")
     console.print()
-    _print_thresholds(report["thresholds"], console)
+    names = [name for name in report["thresholds"][0] if name != "threshold"]
+    columns = [*scores("threshold"), *numbers(*(name.removeprefix("share_of_") for name in names))]
+    rows = ([f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names)] for row in report["thresholds"])
+    print_table(columns, rows, console, title="Share that is more visual than a threshold")
     console.print()
     _print_correlations(report, console)
     console.print()
@@ -165,23 +169,6 @@ def _print_groups(title: str, groups: list[dict[str, Any]], console: Console) ->
             cells += [_percent(group["no_good_match_share"]), "fails" if group["fails"] else ""]
         listing.add_row(group["group"], *cells)
     console.print(listing)
-
-
-def _print_failing(report: dict[str, Any], console: Console) -> None:
-    if report["searches"] is None:
-        return
-    console.print()
-    if report["failing"]:
-        _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"], console)
-    else:
-        console.print("No group of one length and visualness is answered less often than the others.")
-
-
-def _print_thresholds(thresholds: list[dict[str, Any]], console: Console) -> None:
-    names = [name for name in thresholds[0] if name != "threshold"]
-    columns = numbers(*(name.removeprefix("share_of_") for name in names))
-    rows = ([f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names)] for row in thresholds)
-    print_table([*scores("threshold"), *columns], rows, console, title="Share that is more visual than a threshold")
 
 
 def _print_correlations(report: dict[str, Any], console: Console) -> None:

@@ -22,7 +22,7 @@ from diptych.cli.options import JsonOption, WordLayerChoice
 from diptych.errors import InvalidInputError, ModelFileError
 
 if TYPE_CHECKING:
-    from diptych.encoders import NearWord, WordVectors
+    from diptych.encoders import WordVectors
     from diptych.models.neural.mnil.word_space import WordLayer
 
 _PACKAGED = ("glove-50d", "glove-100d", "minilm")
@@ -59,17 +59,12 @@ def words(
     if as_json:
         print_json(content)
         return
-    _show_one(next(iter(found.values()))) if len(found) == 1 else _show_many(found)
-
-
-def _show_one(nearest: list[NearWord]) -> None:
-    rows = ([near.word, f"{near.similarity:.3f}"] for near in nearest)
-    print_table([bold("word"), *numbers("cosine")], rows, results())
-
-
-def _show_many(found: dict[str, list[NearWord]]) -> None:
-    rows = ([word, ", ".join(near.word for near in nearest)] for word, nearest in found.items())
-    print_table([bold("word"), "most similar words"], rows, results())
+    if len(found) == 1:
+        cosines = ([near.word, f"{near.similarity:.3f}"] for near in found[asked[0]])
+        print_table([bold("word"), *numbers("cosine")], cosines, results())
+    else:
+        rows = ([word, ", ".join(near.word for near in nearest)] for word, nearest in found.items())
+        print_table([bold("word"), "most similar words"], rows, results())
 
 
 def word_table(name: str, layer: WordLayer = "memory") -> WordVectors:
@@ -94,12 +89,11 @@ def _loaded(name: str) -> Any:
     from diptych.retriever.ready_made import READY_MADE
 
     folder = Path(name).expanduser()
-    for place in (folder, folder / FOLDER_NAME):
-        if is_collection(place):
-            from diptych.collection import Collection
+    for place in filter(is_collection, (folder, folder / FOLDER_NAME)):
+        from diptych.collection import Collection
 
-            with Collection.open(place) as opened:
-                return opened.retriever
+        with Collection.open(place) as opened:
+            return opened.retriever
     if (folder / "model.json").is_file():
         try:
             return load_model(folder)
