@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Facet, Filter, Item, Record
-from diptych.collection.browse.filter import filter_name
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.search.sought_words import folded_words
 from diptych.errors import InvalidInputError
 
 NAMES = st.sampled_from(["colour", "path", "shot by", "a.b", "meta.x", "Größe", "and", 'q"uote', "back\\slash", "x=y"])
@@ -31,17 +29,6 @@ def live(items: Iterable[Item], n_parts: int = 1) -> LiveItems:
 
 def items_of(*metadata: dict[str, Any]) -> LiveItems:
     return live((Item(str(n), None, None, metadata=data, added_ns=n) for n, data in enumerate(metadata)), 3)
-
-
-def test_every_word_of_a_field_is_among_the_names_in_metadata() -> None:
-    """Whoever looks for words asks for these names first, of which no columns need be made."""
-    nested = {"camera": {"lens": [{"maker": "X"}], "focal length": 50}, "taken": "2019-07-14", "path": "a"}
-    items = live([Item("1", None, None, metadata=nested, facts={"taken": "2018", "iso": 100})])
-    names = items.metadata_names
-    assert "columns" not in vars(items.parts[0].segment)
-    words = {word for name in names for word in folded_words(filter_name(name))}
-    assert {"camera", "focal", "iso", "year", "month", "meta"} <= words
-    assert words >= {word for field in items.fields for word in folded_words(field)}
 
 
 def facets_of(items: LiveItems, limit: int = 10) -> dict[str, Facet]:

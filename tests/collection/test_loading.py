@@ -13,7 +13,6 @@ import pytest
 
 from diptych.collection import Collection, Record
 from diptych.collection.browse.segment import FileSegment, SegmentWriter
-from diptych.collection.storage.store import Store
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever, wrong_points
 
@@ -104,18 +103,10 @@ def test_what_is_loaded_is_what_would_be_added(collection: Collection, loaded: C
 
 
 @pytest.mark.usefixtures("small_files")
-@pytest.mark.parametrize("most_waiting", [0, 2000, 1 << 28])
-def test_search_files_are_made_of_what_is_loaded(
-    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch, most_waiting: int
-) -> None:
+def test_search_files_are_made_of_what_is_loaded(collection: Collection, loaded: Collection) -> None:
     collection.add(_RECORDS)
     told: list[int] = []
-    with monkeypatch.context() as patch:
-        patch.setattr("diptych.collection.search.folding._MOST_WAITING_BYTES", most_waiting)
-        # The rows are at hand, so the store is not asked for them.
-        patch.setattr(Store, "all_rows", None)
-        patch.setattr(Store, "changed_items", lambda *_: [])
-        assert loaded.load(pa.table(columns_of(_RECORDS)), progress=told.append) == 30
+    assert loaded.load(pa.table(columns_of(_RECORDS)), progress=told.append) == 30
     assert told == [8, 16, 24, 30]
     assert segments(loaded) == [30]
     say_the_same(loaded, collection)
@@ -155,9 +146,8 @@ def test_others_may_put_changes_into_files_meanwhile(collection: Collection, loa
 
 
 @pytest.mark.usefixtures("small_files")
-@pytest.mark.parametrize("most_waiting", [0, 1 << 28])
 def test_without_room_for_search_files_everything_is_stored(
-    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch, most_waiting: int
+    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection.add(_RECORDS)
 
@@ -165,7 +155,6 @@ def test_without_room_for_search_files_everything_is_stored(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("diptych.collection.search.folding._MOST_WAITING_BYTES", most_waiting)
         patch.setattr(SegmentWriter, "_write", full)
         loaded.load(pa.table(columns_of(_RECORDS)))
         say_the_same(loaded, collection)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -67,17 +66,9 @@ def _times(nanoseconds: Any) -> Any:
 
 def _fields(metadata: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Any], IntArray]]:
     """Yield the fields of metadata: values and whose they are."""
-    names = {*map(tuple, metadata)}
-    if len(names) == 1:
-        # Most often all have the same ones, with nothing nested in them.
-        columns = {name: list(map(itemgetter(name), metadata)) for name in names.pop()}
-        if all(_PLAIN.keys() >= {*map(type, column)} for column in columns.values()):
-            yield from ((name, column, np.arange(len(metadata))) for name, column in columns.items())
-            return
     held: defaultdict[str, tuple[list[Any], list[int]]] = defaultdict(lambda: ([], []))
     for owner, one in enumerate(metadata):
-        is_plain = _PLAIN.keys() >= {*map(type, one.values())}
-        for name, value in one.items() if is_plain else _nested_fields(one):
+        for name, value in _nested_fields(one):
             values, owners = held[name]
             values.append(value)
             owners.append(owner)
@@ -237,28 +228,13 @@ def _as_array(column: Any) -> BoolArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def is_run(places: IntArray) -> bool:
-    """Return True if places follow one another, none left out.
-
-    >>> is_run(np.array([3, 4, 5])), is_run(np.array([3, 4, 4])), is_run(np.array([], dtype=int))
-    (True, False, False)
-    """
-    if not len(places) or int(places[-1]) - int(places[0]) != len(places) - 1:
-        return False
-    return bool((np.diff(places) == 1).all())
-
-
 @dataclass(frozen=True)
 class Column:
-    """One field: its distinct values, and for each entry the place of its item and the number of its value.
-
-    ``is_run`` says that each of some items in a row has one entry, as most often all of them have.
-    """
+    """One field: its distinct values, and for each entry the place of its item and the number of its value."""
 
     values: Values
     owners: IntArray
     codes: IntArray
-    is_run: bool
 
     def items_meeting(self, wanted: Filter, n_items: int) -> BoolArray:
         """Return which of the items meet a comparison other than ``!=``."""
@@ -272,22 +248,9 @@ class Column:
         return self._owners_of(_as_array(meets), n_items)
 
     def _owners_of(self, meets: BoolArray, n_items: int) -> BoolArray:
-        found, chosen = np.zeros(n_items, dtype=bool), self._entries_of(meets)
-        if self.is_run:
-            first = int(self.owners[0])
-            found[first : first + len(chosen)] = chosen
-        else:
-            found.put(self.owners.compress(chosen), True)
+        found = np.zeros(n_items, dtype=bool)
+        found[self.owners[meets[self.codes]]] = True
         return found
-
-    def _entries_of(self, meets: BoolArray) -> BoolArray:
-        """Return which entries have one of the values; of values that follow one another, by comparing numbers."""
-        wanted = np.flatnonzero(meets)
-        if not len(wanted) or wanted[-1] - wanted[0] >= len(wanted):
-            return meets.take(self.codes)
-        if len(wanted) == 1:
-            return np.asarray(self.codes == wanted[0])
-        return np.asarray((self.codes >= wanted[0]) & (self.codes <= wanted[-1]))
 
     def counts(self, chosen: BoolArray | None) -> IntArray:
         """Return how many of the chosen items have each value."""
@@ -302,7 +265,6 @@ class Columns:
         self.places = {name: place for place, name in enumerate(names)}
         self.starts = starts
         self.values, self.owners, self.codes = values, owners, codes
-        self._runs: dict[str, bool] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -310,10 +272,7 @@ class Columns:
     def __getitem__(self, name: str) -> Column:
         place = self.places[name]
         (first, end), (start, stop) = self.starts[:, place : place + 2].tolist()
-        owners = self.owners[start:stop]
-        if name not in self._runs:
-            self._runs[name] = is_run(owners)
-        return Column(self.values[first:end], owners, self.codes[start:stop], self._runs[name])
+        return Column(self.values[first:end], self.owners[start:stop], self.codes[start:stop])
 
     def n_entries(self, name: str) -> int:
         """Return how many entries a column has, dead items included."""

@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
@@ -19,7 +19,7 @@ from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.browse.columns import Columns, column_name
 from diptych.collection.browse.facets import Facet, facet_of
 from diptych.collection.browse.filter import Filter, filter_name
-from diptych.collection.browse.segment import Key, MemorySegment, Segment
+from diptych.collection.browse.segment import Key, Segment
 from diptych.collection.browse.suggestions import Suggestion, suggestions
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
@@ -107,22 +107,6 @@ def text_hashes(texts: Any) -> list[str]:
     """Return the SHA-256 of each text of a column."""
     sha256 = hashlib.sha256
     return [sha256(text).hexdigest() for text in texts.cast(search_package("pyarrow").binary()).to_pylist()]
-
-
-def _metadata_names(segment: Segment) -> Iterator[str]:
-    if isinstance(segment, MemorySegment):
-        yield from (name for item in segment.items() for name in _inner_names(item.fields))
-    else:
-        yield from segment.columns.metadata
-
-
-def _inner_names(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        yield from value
-        yield from _inner_names(tuple(value.values()))
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _inner_names(one)
 
 
 @dataclass(frozen=True)
@@ -298,11 +282,6 @@ class LiveItems:
             for name, _ in self._field_counts.most_common(_MOST_FIELDS)
             if self.has_field(f"meta.{name}")
         )
-
-    @cached_property
-    def metadata_names(self) -> frozenset[str]:
-        """Every name in the metadata, inner ones alone: more than are `fields`, and no columns are made for them."""
-        return frozenset(name for part in self.parts for name in _metadata_names(part.segment))
 
     def has_field(self, name: str) -> bool:
         """Return True if some item has a value for a filter's field."""

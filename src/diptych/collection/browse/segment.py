@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
 from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
-from diptych.collection.storage.rows import item_reader, item_rows, items_of_rows
+from diptych.collection.storage.rows import item_rows, items_of_rows
 from diptych.collection.storage.word_index import WordHits
 from diptych.errors import CollectionError
 
@@ -24,7 +24,6 @@ Key = Literal["id", "path", "content", "caption"]
 KEYS: tuple[Key, ...] = ("id", "path", "content", "caption")
 _KEY_COLUMNS = {"id": "id", "path": "path", "content": "content_hash", "caption": "caption_ids"}
 _ROWS_AT_ONCE = 1 << 14
-_FEW_ITEMS = 200
 _FORMAT = 4
 
 
@@ -242,7 +241,6 @@ class FileSegment(Segment):
                 for kind in KEYS
             }
             self._batches = _record_batches(folder / "items.arrow")
-            self._item_readers: dict[int, Callable[[int], Item]] = {}
             self._texts_of: dict[tuple[str, int], tuple[Any, IntArray]] = {}
             values = _record_batches(folder / "values.arrow")[0]
         except (OSError, ValueError, KeyError, IndexError) as problem:
@@ -264,18 +262,11 @@ class FileSegment(Segment):
 
     def items_at(self, places: Sequence[int]) -> list[Item]:
         """Return the items at some places."""
-        if len(places) <= _FEW_ITEMS:
-            return [self._item(*divmod(place, _ROWS_AT_ONCE)) for place in places]
+        if not len(places):
+            return []
         distinct, which = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
         items = items_of_rows(self.rows(distinct).to_pylist())
         return [items[number] for number in which.tolist()]
-
-    def _item(self, number: int, place: int) -> Item:
-        """Return one item of a batch."""
-        read = self._item_readers.get(number)
-        if read is None:
-            read = self._item_readers[number] = item_reader(self._batches[number])
-        return read(place)
 
     def items(self) -> Iterator[Item]:
         """Yield all items."""
@@ -293,12 +284,6 @@ class FileSegment(Segment):
 
     def _texts(self, column: str, places: IntArray, captions: IntArray | None) -> AnyArray:
         further = np.zeros_like(places) if captions is None else captions
-        if len(places) <= _FEW_ITEMS:
-            found = []
-            for place, more in zip(places.tolist(), further.tolist(), strict=True):
-                texts, starts = self._batch_texts(column, place // _ROWS_AT_ONCE)
-                found.append(texts[int(starts[place % _ROWS_AT_ONCE]) + more].as_py())
-            return np.array(found, dtype=object)
         pa, names = search_package("pyarrow"), np.empty(len(places), dtype=object)
         numbers, inner = np.divmod(places, _ROWS_AT_ONCE)
         for number in np.unique(numbers).tolist():

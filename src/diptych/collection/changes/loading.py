@@ -15,12 +15,11 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray
 from diptych.collection.browse.live_items import text_hashes
 from diptych.collection.changes.encoding import KnownKeys
-from diptych.collection.search.folding import LoadedRows
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import LONGEST_CAPTION, LONGEST_LABEL, LONGEST_METADATA, metadata_fault
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.collection.storage.rows import rows_with_captions, table_schema
+from diptych.collection.storage.rows import table_schema
 from diptych.collection.storage.store import points_table
 from diptych.errors import InvalidInputError
 
@@ -55,17 +54,13 @@ class Loading:
             raise InvalidInputError(
                 f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
             )
-        loaded = LoadedRows(self._state.segment_files)
-        try:
-            n_stored = self._load(batches, loaded, progress)
-            if n_stored:
-                self._state.tidy(n_stored, loaded)
-        finally:
-            loaded.discard()
+        n_stored = self._load(batches, progress)
+        if n_stored:
+            self._state.tidy(n_stored)
         return n_stored
 
-    def _load(self, batches: Any, loaded: LoadedRows, progress: Callable[[int], None] | None) -> int:
-        """Store the rows; while the engine writes a group, its search files are made and the next one is checked."""
+    def _load(self, batches: Any, progress: Callable[[int], None] | None) -> int:
+        """Store the rows; while the engine writes a group, the next one is checked."""
         sample = np.asarray(self._state.retriever().encode_texts(["a"]))
 
         def written(group: Future[int]) -> int:
@@ -84,8 +79,6 @@ class Loading:
                 captions, items = self._tables(rows)
                 n_before = written(before)
                 before = writer.submit(self._store, rows, captions, items, n_before)
-                for batch in rows_with_captions(items, captions["text"]):
-                    loaded.add(batch)
             return written(before)
 
     def _checked(self, table: Any, sample: AnyArray) -> _Rows:

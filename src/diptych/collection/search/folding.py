@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
 
 _FORMAT = 2
-_MOST_WAITING_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -198,57 +196,6 @@ def segments_to_join(sizes: Sequence[int], n_new: int) -> int:
     return joined
 
 
-class LoadedRows:
-    """Rows of new items that go into a segment when they are stored, so that nobody has to read them again.
-
-    Most of them wait in memory until the engine has them all: while it makes its indexes, cores are idle. It is of no
-    use where another process puts the changes into files meanwhile, or where nothing can be written.
-    """
-
-    def __init__(self, files: SegmentFiles) -> None:
-        self.stamp = files.stamp()
-        self.first_ns = self.updated_ns = -1
-        self._files = files
-        self._writer: SegmentWriter | None = None
-        self._waiting: deque[Any] = deque()
-        self._n_rows = 0
-
-    def __len__(self) -> int:
-        return self._n_rows if self._writer is not None else 0
-
-    def add(self, rows: Any) -> None:
-        """Append rows as :func:`item_rows` gives them, later ones than all before."""
-        try:
-            if not self._n_rows:
-                self._writer, self.first_ns = self._files.begin(), int(rows["updated_ns"][0].as_py())
-            if self._writer is not None:
-                self._waiting.append(rows)
-                self._write(_MOST_WAITING_BYTES)
-        except OSError:
-            self.discard()
-        self._n_rows += len(rows)
-        self.updated_ns = int(rows["updated_ns"][-1].as_py())
-
-    def finish(self) -> FileSegment:
-        """Return the segment of the rows."""
-        assert self._writer is not None
-        self._write(0)
-        return self._files.finish(self._writer)
-
-    def _write(self, most: int) -> None:
-        """Write until no more than so many bytes wait."""
-        assert self._writer is not None
-        while sum(rows.nbytes for rows in self._waiting) > most:
-            self._writer.add(self._waiting.popleft())
-
-    def discard(self) -> None:
-        """Delete the segment, unless it is in use."""
-        self._waiting.clear()
-        if self._writer is not None:
-            self._files.discard(self._writer)
-            self._writer = None
-
-
 def make_folder(folder: Path) -> None:
     """Make the folder of the segments, if need be, so that it is there after a power cut as what it holds is."""
     if not folder.is_dir():
@@ -357,28 +304,17 @@ class LiveSegments:
         newest = (Part(MemorySegment(self._recent.values())),) if self._recent else ()
         self._items = LiveItems((*self._folded, *newest), self._updated_ns)
 
-    def fold(
-        self,
-        prepare: Callable[[FileSegment], None],
-        *,
-        everything: bool = False,
-        loaded: LoadedRows | None = None,
-    ) -> Callable[[], None] | None:
+    def fold(self, prepare: Callable[[FileSegment], None], *, everything: bool = False) -> Callable[[], None] | None:
         """Put the latest changes into a file, together with small segments; call what is returned to use it.
 
         ``prepare`` makes whatever belongs to a segment before it is used. None is returned when there is nothing to do
-        or somebody else does it. ``loaded`` are the latest changes of the caller, who is the only writer.
+        or somebody else does it.
         """
         folded, recent, stamp = self._folded, list(self._recent.values()), self._stamp
-        updated_ns, n_loaded = self._updated_ns, 0
-        if loaded is not None:
-            if stamp != loaded.stamp:
-                return None
-            updated_ns, n_loaded = loaded.updated_ns, len(loaded)
-            recent = [item for item in recent if item.added_ns < loaded.first_ns]
+        updated_ns = self._updated_ns
         removed_ns = min([self._removed_ns, *(time - 1 for time in self._unsettled.values())])
-        joined = len(folded) if everything else segments_to_join([len(part) for part in folded], len(recent) + n_loaded)
-        if not recent and not n_loaded and (joined < 2 or not everything):
+        joined = len(folded) if everything else segments_to_join([len(part) for part in folded], len(recent))
+        if not recent and (joined < 2 or not everything):
             return None
 
         def work() -> None:
@@ -387,13 +323,7 @@ class LiveSegments:
                     return
                 kept, old = folded[: len(folded) - joined], folded[len(folded) - joined :]
                 newest = (Part(MemorySegment(recent)),) if recent else ()
-                parts = (*old, *newest)
-                if loaded is None:
-                    new = self._files.write_rows(_rows_in_order(parts))
-                else:
-                    new = loaded.finish()
-                    if parts:
-                        new = self._files.write_rows(_rows_in_order((*parts, Part(new))))
+                new = self._files.write_rows(_rows_in_order((*old, *newest)))
                 prepare(new)
                 files = tuple(part.segment for part in kept if isinstance(part.segment, FileSegment))
                 dead = tuple(

@@ -11,7 +11,6 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.codes import nearest_codes
-from diptych.collection.browse.columns import is_run
 from diptych.collection.browse.live_items import Part, text_hash
 from diptych.collection.browse.segment import FileSegment, Segment
 from diptych.collection.search.approximate_index import ApproximateIndex, Scoring
@@ -43,9 +42,6 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
 
 def _best(rows: IntArray, scores: FloatArray, orders: IntArray, k: int) -> tuple[IntArray, FloatArray]:
     """Return the ``k`` best of each line of rows and scores, best first; equal scores by ``orders``."""
-    if len(rows) == 1:
-        chosen = np.lexsort((orders[0], -scores[0]))[:k]
-        return rows[:, chosen], scores[:, chosen]
     best = np.lexsort((orders, -scores), axis=1)[:, :k]
     return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
 
@@ -76,15 +72,7 @@ class PointBlock:
 
     def usable(self, items: BoolArray | None) -> BoolArray | None:
         """Return which rows are those of some items of the segment; None stands for all."""
-        if items is None:
-            return None
-        first = self._first_of_run
-        return items.take(self.owners) if first is None else items[first : first + len(self)]
-
-    @cached_property
-    def _first_of_run(self) -> int | None:
-        """The place of the first item where each from there on has one row, as most often all with pictures have."""
-        return int(self.owners[0]) if is_run(self.owners) else None
+        return None if items is None else items.take(self.owners)
 
     def contents(self, segment: Segment, rows: IntArray) -> list[str]:
         """Return what the points of some rows of the segment are stored under."""
@@ -142,12 +130,6 @@ class PointBlock:
         order = np.arange(len(kept))
         for block in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // len(kept))):
             block_scores = scoring.scores(queries[block], kept)
-            if k == 1:
-                # The first of the largest, for all at once.
-                top = block_scores.argmax(axis=1)
-                best[block, 0] = block_scores[np.arange(len(top)), top]
-                rows[block, 0] = np.where(best[block, 0] > -np.inf, top if among is None else among[top], -1)
-                continue
             for number, scores in enumerate(block_scores, start=block.start):
                 top = top_rows(scores, order, k)
                 rows[number, : len(top)] = top if among is None else among[top]
@@ -168,9 +150,7 @@ class PointBlock:
                 scores[some] = scoring.paired_scores(queries[some], self.vectors[rows[some]])
         if is_missing.any():
             scores[is_missing] = -np.inf
-        # The engine sorts by scores alone, and most often they all differ.
-        is_sorted = rows.shape[1] == k and bool((scores[:, :-1] > scores[:, 1:]).all())
-        return (rows, scores) if is_sorted else _best(rows, scores, rows, k)
+        return _best(rows, scores, rows, k)
 
 
 def content_of(item: Item, caption: int | None) -> str:
@@ -206,12 +186,6 @@ class Gallery:
     @cached_property
     def _starts(self) -> IntArray:
         return np.cumsum([0, *map(len, self.blocks)])
-
-    @cached_property
-    def _only_filled(self) -> int | None:
-        """The only block that has rows, which all have their numbers in it; most changes add none to one side."""
-        filled = [number for number, block in enumerate(self.blocks) if len(block)]
-        return filled[0] if len(filled) == 1 else None
 
     def start_of(self, number: int) -> int:
         """Return the row at which a block begins."""
@@ -269,8 +243,6 @@ class Gallery:
 
     def vectors(self, rows: IntArray) -> AnyArray:
         """Return the kept points of some rows."""
-        if self._only_filled is not None:
-            return self.blocks[self._only_filled].vectors[rows]
         filled = next((block.vectors for block in self.blocks if len(block)), np.zeros((0, 0), dtype=np.float32))
         found = np.empty((len(rows), filled.shape[1]), dtype=filled.dtype)
         for number, places, inner in self.located(rows):
@@ -364,9 +336,6 @@ class Gallery:
 
     def located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
-        if self._only_filled is not None and len(rows) and rows.min() >= 0:
-            yield self._only_filled, np.arange(len(rows)), rows
-            return
         for number, (start, end) in enumerate(pairwise(self._starts.tolist())):
             places = np.flatnonzero((rows >= start) & (rows < end))
             if len(places):

@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from diptych.arrays import AnyArray
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.segment import FileSegment
-from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles, fold_lock
+from diptych.collection.search.folding import FOLD_FROM, LiveSegments, SegmentFiles, fold_lock
 from diptych.collection.search.retriever_state import RetrieverState, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.change_journal import ChangeJournal
@@ -294,12 +293,11 @@ class LiveState:
         """Return how many pictures or captions have no point of a retriever."""
         return lacking_points(self.store, names, side, self.items())
 
-    def fold(self, *, everything: bool = False, loaded: LoadedRows | None = None) -> None:
+    def fold(self, *, everything: bool = False) -> None:
         """Put the latest changes into files; searches go on meanwhile."""
         with self._lock:
-            if loaded is None:
-                self.items()
-            work = self._segments.fold(self._prepare, everything=everything, loaded=loaded)
+            self.items()
+            work = self._segments.fold(self._prepare, everything=everything)
         if work is not None:
             try:
                 work()
@@ -310,17 +308,13 @@ class LiveState:
             with self._lock:
                 self._version = -1
 
-    def tidy(self, n_changed: int, loaded: LoadedRows | None = None) -> None:
+    def tidy(self, n_changed: int) -> None:
         """Join the small files of the store, and put many changes into files; the caller is the only writer."""
         if is_nearly_full(self.layout.store):
             # What is left is for removing more.
             self.items()
             return
-        with ThreadPoolExecutor(1) as beside:
-            compacting = beside.submit(self.store.compact, n_changed)
-            if loaded is not None and len(loaded) >= FOLD_FROM:
-                self.fold(loaded=loaded)
-        compacting.result()
+        self.store.compact(n_changed)
         self.items()
         if self._segments.n_recent >= FOLD_FROM:
             self.fold()

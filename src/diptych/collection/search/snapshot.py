@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.browse.filter import OWN_FIELDS, Filter, filter_name
+from diptych.collection.browse.filter import OWN_FIELDS, Filter
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, content_of
@@ -45,10 +44,6 @@ def side_of(target: Target) -> Side:
     if target not in ("images", "texts"):
         raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
     return "image" if target == "images" else "text"
-
-
-def _words_of_fields(names: Iterable[str]) -> set[str]:
-    return {word for name in names for word in folded_words(filter_name(name))}
 
 
 def _hybrid_share(hybrid: float | bool) -> float:
@@ -151,10 +146,9 @@ class SearchSnapshot:
         if not query.words:
             raise InvalidInputError("a hybrid search looks for words, but the query has none; add words")
         by_words = WordRanking(self.store.words, ranking.query.gallery, ranking.allowed)
-        with ThreadPoolExecutor(1) as beside:
-            asked = beside.submit(by_words.with_most, query.words)
-            nearest = ranking.nearest(max(CANDIDATES, k)).tolist()
-        first, further, worded = nearest[:CANDIDATES], nearest[CANDIDATES:], asked.result().tolist()
+        worded = by_words.with_most(query.words).tolist()
+        nearest = ranking.nearest(max(CANDIDATES, k)).tolist()
+        first, further = nearest[:CANDIDATES], nearest[CANDIDATES:]
         fused = fuse_rankings(first, worded, share)
         if len(fused) < k:
             known = set(fused)
@@ -169,10 +163,8 @@ class SearchSnapshot:
             return _Ranked(ranking.nearest(k))
         gallery = ranking.query.gallery
         by_words = WordRanking(self.store.words, gallery, ranking.allowed)
-        with ThreadPoolExecutor(1) as beside:
-            asked = beside.submit(self._named, by_words, sought)
-            nearest = ranking.nearest(max(CANDIDATES, k))
-        sought, worded = asked.result()
+        sought, worded = self._named(by_words, sought)
+        nearest = ranking.nearest(max(CANDIDATES, k))
         if not len(worded):
             return _Ranked(nearest[:k], notes=(_NOT_QUOTED,) if sought.phrases else ())
         # Among those that hold a name both rankings count, with ordinary words similarity; the others follow by it.
@@ -208,10 +200,8 @@ class SearchSnapshot:
         return [(item, texts.get(item.content_hash or "")) for item in items]
 
     def _field_words(self, words: Set[str]) -> Set[str]:
-        """Return which of some words metadata are called by; hardly ever is one, and fields are not counted for it."""
-        if words.isdisjoint(_words_of_fields(self.items.metadata_names)):
-            return frozenset()
-        return words & _words_of_fields(self.items.fields)
+        """Return which of some words metadata are called by."""
+        return words & {word for name in self.items.fields for word in folded_words(name)}
 
     def _has_words(self, gallery: Gallery, rows: IntArray, ranked: _Ranked) -> bool:
         """Return True if one of some rows has all the words that were looked for."""

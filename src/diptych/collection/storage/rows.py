@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,47 +114,6 @@ def rows_with_captions(items: Any, texts: Any) -> list[Any]:
 def items_of_rows(rows: Iterable[dict[str, Any]]) -> list[Item]:
     """Return the items that rows of :func:`item_rows` hold."""
     return [item_of_row(row, row.pop("captions")) for row in rows]
-
-
-def item_reader(batch: Any) -> Callable[[int], Item]:
-    """Return what makes the item of one row of :func:`item_rows`, read where it lies, which answers are made of."""
-    names = [field.name for field in fields(Item)]
-    readers = [_value_reader(batch[name]) for name in names]
-    metadata, facts = names.index("metadata"), names.index("facts")
-
-    def read(place: int) -> Item:
-        values = [reader(place) for reader in readers]
-        values[metadata], values[facts] = _fields(values[metadata]), _fields(values[facts])
-        values[-1] = values[-1] or ""
-        return Item(*values)
-
-    return read
-
-
-def _value_reader(column: Any) -> Callable[[int], Any]:
-    """Return what reads one value of a column without a scalar of Arrow, which takes many times as long."""
-    types, buffers = search_package("pyarrow").types, column.buffers()
-    if column.null_count == len(column):
-        return lambda place: None
-    if types.is_list(column.type):
-        ends, inner = _ends(buffers[1]), _value_reader(column.values)
-        return lambda place: tuple(map(inner, range(ends[place], ends[place + 1])))
-    if types.is_integer(column.type):
-        return memoryview(buffers[1]).cast("B").cast(np.dtype(column.type.to_pandas_dtype()).char).__getitem__
-    ends, texts = _ends(buffers[1]), memoryview(buffers[2] or b"")
-    if not column.null_count:
-        return lambda place: str(texts[ends[place] : ends[place + 1]], "utf-8")
-    valid = memoryview(buffers[0])
-
-    def text_or_none(place: int) -> str | None:
-        is_valid = valid[place >> 3] >> (place & 7) & 1
-        return str(texts[ends[place] : ends[place + 1]], "utf-8") if is_valid else None
-
-    return text_or_none
-
-
-def _ends(buffer: Any) -> memoryview:
-    return memoryview(buffer).cast("B").cast("i")
 
 
 def vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
