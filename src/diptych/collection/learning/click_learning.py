@@ -31,6 +31,8 @@ _EXAMPLES = 5
 # Σ j^−1.5 over all j, so that all shares of the budget together are the whole.
 _ZETA = 2.612375
 _STRICTER = 10.0
+# Fewer repeated queries are too few to decide.
+_FEWEST_QUERIES = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,6 @@ class Learning:
     alpha : float
         The error budget: the chance that clicks without meaning are ever promoted, however often they are tried. A
         promotion renews it. Logs that do not tell visitors get a tenth of it.
-    fewest_queries : int
-        Fewer repeated queries than these are too few to decide.
 
     Examples
     --------
@@ -113,9 +113,7 @@ class Learning:
     1 query was asked again by others, and 30 are needed to decide; collect clicks on 29 more
     """
 
-    def __init__(
-        self, collection: Collection, *, held_out: float = 0.3, alpha: float = 0.01, fewest_queries: int = 30
-    ) -> None:
+    def __init__(self, collection: Collection, *, held_out: float = 0.3, alpha: float = 0.01) -> None:
         if not 0 < held_out <= 0.5:
             raise InvalidInputError(f"held_out is a share of at most 0.5, got {held_out}")
         if not 0 < alpha < 1:
@@ -126,7 +124,6 @@ class Learning:
         self._present = _learnable(collection, active_retriever(collection).name)
         self._held_out = held_out
         self._alpha = alpha
-        self._fewest = fewest_queries
 
     def run(
         self,
@@ -169,7 +166,7 @@ class Learning:
             progress=progress or (lambda *_: None),
         )
         report = replace(report, positions=None if log.is_examined else trial.positions)
-        if trial.n_repeated < self._fewest:
+        if trial.n_repeated < _FEWEST_QUERIES:
             return replace(report, record=replace(report.record, reason=self._too_few(trial.n_repeated, before)))
         kept_back = trial.held_out()
         allowed = self._allowed(log)
@@ -236,8 +233,8 @@ class Learning:
         told = "1 query was" if n_judged == 1 else f"{n_judged:,} queries were"
         since = "" if before is None else " since the present search model was learned"
         return (
-            f"{told} asked again by others{since}, and {self._fewest:,} are needed to decide; "
-            f"collect clicks on {self._fewest - n_judged:,} more"
+            f"{told} asked again by others{since}, and {_FEWEST_QUERIES} are needed to decide; "
+            f"collect clicks on {_FEWEST_QUERIES - n_judged} more"
         )
 
 
@@ -281,10 +278,9 @@ class _Decision:
 
     def numbers(self) -> dict[str, Any]:
         """Return all that was measured."""
+        gains = {"repeated": self.repeated, "new": self.new, "held_out": self.held_out}
         return {
-            "repeated": {**asdict(self.repeated), "relative": self.repeated.relative},
-            "new": {**asdict(self.new), "relative": self.new.relative},
-            "held_out": {**asdict(self.held_out), "relative": self.held_out.relative},
+            **{name: {**asdict(gain), "relative": gain.relative} for name, gain in gains.items()},
             "visual_consistency": asdict(self.consistency),
             "reach": self.reach,
             "margin": MARGIN,

@@ -89,6 +89,10 @@ def _interned(texts: Sequence[object]) -> tuple[tuple[str, ...], IntArray]:
 
 
 _STEEPEST = 1.0
+# At most so many rounds, until no θ changes by more, relatively.
+_ROUNDS, _TOLERANCE = 500, 1e-6
+# Positions shown less often in varying pairs count as not linked.
+_FEWEST_SHOWINGS = 30.0
 _SMALLEST = 1e-6
 _SCORE_CLASSES = 25
 _ETAS = np.linspace(0.0, 3.0, 301)
@@ -118,15 +122,6 @@ class PositionModel:
     to rank in personal search", WSDM 2018, regress on features to the same end). Without scores η is what makes the
     mean click rate fall as it does, but at most 1, the value usual in simulations; `is_assumed_` says so.
 
-    Parameters
-    ----------
-    n_iterations : int
-        At most so many rounds.
-    tolerance : float
-        Stop when no θ changes by more, relatively.
-    fewest_showings : float
-        Positions shown less often in varying pairs count as not linked.
-
     Attributes
     ----------
     propensities_ : array
@@ -153,11 +148,6 @@ class PositionModel:
     eta_: float
     is_assumed_: bool
     n_linked_: int
-
-    def __init__(self, *, n_iterations: int = 500, tolerance: float = 1e-6, fewest_showings: float = 30.0) -> None:
-        self.n_iterations = n_iterations
-        self.tolerance = tolerance
-        self.fewest_showings = fewest_showings
 
     def fit(self, impressions: Impressions, scores: FloatArray | None = None) -> Self:
         """Estimate θ and ψ from what was shown and clicked; ``scores`` are those of the retriever, one for each row."""
@@ -209,7 +199,7 @@ class PositionModel:
         from scipy.sparse.csgraph import connected_components
 
         places = telling.positions - 1
-        often = np.bincount(places, telling.shown, deepest) >= self.fewest_showings
+        often = np.bincount(places, telling.shown, deepest) >= _FEWEST_SHOWINGS
         often &= np.bincount(places, telling.clicked, deepest) > 0
         kept = often[places]
         different, pair = telling.pairs
@@ -224,7 +214,7 @@ class PositionModel:
         different, pair = rows.pairs
         places, after = rows.positions - 1, rows.after_click.astype(np.int64)
         clicks_of_pair = np.bincount(pair, rows.clicked, len(different))
-        for _ in range(self.n_iterations):
+        for _ in range(_ROUNDS):
             looks = np.bincount(pair, rows.shown * theta[places] * states[after], len(different))
             wanted = rows.shown * (clicks_of_pair / np.maximum(looks, _SMALLEST))[pair]
             at = _rates(places, rows.clicked, wanted * states[after], len(theta))
@@ -233,7 +223,7 @@ class PositionModel:
             states_now = np.array([1.0, np.clip(within[1] / within[0], _SMALLEST, 1.0) if within[0] > 0 else 1.0])
             change = max(float(np.abs(new / theta - 1).max()), float(np.abs(states_now / states - 1).max()))
             theta, states = new, states_now
-            if change < self.tolerance:
+            if change < _TOLERANCE:
                 break
         return theta, float(states[1])
 

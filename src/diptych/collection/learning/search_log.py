@@ -103,7 +103,7 @@ class SearchLog:
             positions,
             is_clicked > 0,
         )
-        return log._in_order()._by_words()
+        return log._sorted_by(np.argsort(log.times, kind="stable"))._by_words()
 
     @classmethod
     def from_impressions(cls, seen: Impressions) -> Self:
@@ -135,18 +135,13 @@ class SearchLog:
 
     def select(self, chosen: AnyArray) -> Self:
         """Return some searches, given as a mask; queries and items keep their numbers."""
-        number = np.cumsum(chosen) - 1
-        rows = chosen[self.searches]
-        return replace(
-            self,
-            query_ids=self.query_ids[chosen],
-            visitors=self.visitors[chosen],
-            times=self.times[chosen],
-            searches=number[self.searches[rows]].astype(np.int32),
-            item_ids=self.item_ids[rows],
-            positions=self.positions[rows],
-            clicked=self.clicked[rows],
-        )
+        return self._taken(chosen, chosen[self.searches], np.cumsum(chosen) - 1)
+
+    def _taken(self, searches: AnyArray, rows: AnyArray, number: IntArray) -> Self:
+        """Return some searches and rows in their order; ``number`` has the new number of each search."""
+        columns = {name: getattr(self, name)[searches] for name in ("query_ids", "visitors", "times")}
+        columns |= {name: getattr(self, name)[rows] for name in ("item_ids", "positions", "clicked")}
+        return replace(self, searches=number[self.searches[rows]].astype(np.int32), **columns)
 
     def on_items(self, known: BoolArray) -> Self:
         """Return the log without items that are not ``known``; positions stay those that people saw."""
@@ -199,28 +194,10 @@ class SearchLog:
             self.queries, self.items, query_ids, item_ids, places, shown, np.minimum(clicked, shown), different % 2 > 0
         )
 
-    def _in_order(self) -> Self:
-        return self._sorted_by(np.argsort(self.times, kind="stable"))
-
     def _sorted_by(self, order: IntArray) -> Self:
         number = np.empty(len(order), dtype=np.int64)
         number[order] = np.arange(len(order))
-        turned = number[self.searches].astype(np.int32)
-        steps = np.diff(turned)
-        in_place = (steps > 0) | ((steps == 0) & (np.diff(self.positions) >= 0))
-        if in_place.all() and np.array_equal(order, np.arange(len(order))):
-            return self
-        rows = np.lexsort((self.positions, turned))
-        return replace(
-            self,
-            query_ids=self.query_ids[order],
-            visitors=self.visitors[order],
-            times=self.times[order],
-            searches=turned[rows],
-            item_ids=self.item_ids[rows],
-            positions=self.positions[rows],
-            clicked=self.clicked[rows],
-        )
+        return self._taken(order, np.lexsort((self.positions, number[self.searches])), number)
 
     def _by_words(self) -> Self:
         groups = word_groups(self.queries)
