@@ -48,7 +48,8 @@ class CrossModalModel(BaseEstimator):
     encodes each side alone into points that `space` compares. Everything else in Diptych (saving, indexing,
     serving, evaluating) uses nothing but this contract.
 
-    A subclass writes ``_fit``, ``_encode_images`` and ``_encode_texts``, which receive checked input, and declares
+    A subclass writes ``_fit``, and ``_encode_side`` or both ``_encode_images`` and ``_encode_texts``, which receive
+    checked input, and declares
 
     - ``needs``: what it learns from, any of ``pairs``, ``labels`` and ``clicks``; empty when it learns nothing;
     - ``when_to_use``: one line for a person who has to choose;
@@ -194,10 +195,17 @@ class CrossModalModel(BaseEstimator):
         raise NotImplementedError
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
-        raise NotImplementedError
+        return self._encode_side("image", images)
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
+        return self._encode_side("text", texts)
+
+    def _encode_side(self, side: Side, rows: FloatArray) -> AnyArray:
         raise NotImplementedError
+
+    def _of_side(self, side: Side, *names: str) -> list[Any]:
+        """Return what was learned about one side: of pictures, ``mean`` is ``image_mean_``."""
+        return [getattr(self, f"{side}_{name}_") for name in names]
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
         if "labels" not in self.needs:
@@ -313,8 +321,5 @@ class LinearProjectionModel(CrossModalModel):
     image_projection_: FloatArray
     text_projection_: FloatArray
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return project(images, self.image_mean_, self.image_projection_)
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return project(texts, self.text_mean_, self.text_projection_)
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        return project(rows, *self._of_side(side, "mean", "projection"))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import CrossModalModel, Need, check_choice, check_components
+from diptych.models.base import CrossModalModel, Need, Side, check_choice, check_components
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.linear import centre, column_deviations, column_means, project
 from diptych.models.moments import moments
@@ -74,15 +74,11 @@ class Preprocessed(CrossModalModel):
 
     def decision_images(self, images: ArrayLike) -> FloatArray:
         """Return the real outputs of a hashing model behind the scaling, one column per bit."""
-        self._check_fitted()
-        rows = self._rows("image", images)
-        return self._hashing.decision_images(self._scale_images(rows))
+        return self._hashing.decision_images(self._scale("image", self._rows("image", images)))
 
     def decision_texts(self, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of a hashing model behind the scaling, one column per bit."""
-        self._check_fitted()
-        rows = self._rows("text", texts)
-        return self._hashing.decision_texts(self._scale_texts(rows))
+        return self._hashing.decision_texts(self._scale("text", self._rows("text", texts)))
 
     def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of aligned pairs of a hashing model behind the scaling."""
@@ -106,7 +102,7 @@ class Preprocessed(CrossModalModel):
         image_rows = self._rows("image", images)
         text_rows = self._rows("text", texts)
         self._check_rows(image_rows, text_rows)
-        return self._scale_images(image_rows), self._scale_texts(text_rows)
+        return self._scale("image", image_rows), self._scale("text", text_rows)
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         check_choice("images", self.images, ROW_SCALINGS)
@@ -119,23 +115,19 @@ class Preprocessed(CrossModalModel):
         images, texts = _scale_columns(images, self.image_columns_), _scale_columns(texts, self.text_columns_)
         self.model_ = clone(self.model).fit(images, texts, labels)
 
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        return self.model_.encode_images(self._scale_images(images))
+    def _encode_side(self, side: Side, rows: FloatArray) -> AnyArray:
+        encode = self.model_.encode_images if side == "image" else self.model_.encode_texts
+        return encode(self._scale(side, rows))
 
-    def _encode_texts(self, texts: FloatArray) -> AnyArray:
-        return self.model_.encode_texts(self._scale_texts(texts))
-
-    def _scale_images(self, images: FloatArray) -> FloatArray:
-        return _scale_columns(self._scale_image_rows(images), self.image_columns_)
+    def _scale(self, side: Side, rows: FloatArray) -> FloatArray:
+        rows = self._scale_image_rows(rows) if side == "image" else scale_rows(rows, self.texts)
+        return _scale_columns(rows, *self._of_side(side, "columns"))
 
     def _scale_image_rows(self, images: FloatArray) -> FloatArray:
         if self.image_parts is None:
             return scale_rows(images, self.images)
         parts = np.split(images, np.cumsum(self.image_parts)[:-1], axis=1)
         return np.hstack([scale_rows(part, self.images) for part in parts])
-
-    def _scale_texts(self, texts: FloatArray) -> FloatArray:
-        return _scale_columns(scale_rows(texts, self.texts), self.text_columns_)
 
 
 def scale_rows(rows: FloatArray, scaling: RowScaling) -> FloatArray:

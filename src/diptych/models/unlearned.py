@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need, check_count
+from diptych.models.base import CrossModalModel, Need, Side, check_count
 from diptych.models.labels import Targets
 from diptych.space import Space
 
@@ -49,13 +49,7 @@ class Random(CrossModalModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_count("n_components", self.n_components)
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return self._points(images, "image")
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return self._points(texts, "text")
-
-    def _points(self, rows: FloatArray, side: str) -> FloatArray:
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         salt = f"{side}:{self.random_state}:".encode()
         points = np.empty((len(rows), self.n_components), dtype=rows.dtype)
         for number, row in enumerate(rows):
@@ -100,8 +94,5 @@ class SharedSpace(CrossModalModel):
                 "learn one, for example with CCA"
             )
 
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        return images
-
-    def _encode_texts(self, texts: FloatArray) -> AnyArray:
-        return texts
+    def _encode_side(self, side: Side, rows: FloatArray) -> AnyArray:
+        return rows

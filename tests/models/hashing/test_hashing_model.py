@@ -70,7 +70,7 @@ class OtherOrder(LinearHashingModel):
         self.image_projection_ = self.text_projection_ = directions
         self.image_mean_ = self.text_mean_ = np.zeros(len(directions))
 
-    def _decide_images(self, images):
+    def _decide(self, side, images):
         step = -1 if len(images) == 1 else 1
         products = images[:, ::step, None] * self.image_projection_[::step].astype(images.dtype)
         return products.cumsum(axis=1, dtype=images.dtype)[:, -1]

@@ -32,7 +32,7 @@ def test_layers_encode_raw_rows_as_they_were_trained_on_standardized_ones() -> N
     view = StandardView.of(rows, name="images")
     tower = Tower((6, 7, 5, 3), dropout=0.5, rng=rng, device="cpu")
     trained = tower.outputs(view.standardized(np.arange(50))).detach().numpy()
-    encoded = run_layers(rows, view.mean, for_raw_rows(tower.layers(), view.deviation), "relu")
+    encoded = run_layers(rows, view.mean, for_raw_rows(tower.layers(), view.deviation), activation="relu")
     np.testing.assert_allclose(encoded, trained, rtol=1e-4, atol=1e-5)
 
 

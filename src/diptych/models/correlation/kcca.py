@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
+from diptych.models.base import CrossModalModel, Side, check_choice, check_components, check_count, check_number
 from diptych.models.correlation._kernels import (
     Kernel,
     KernelFeatures,
@@ -184,16 +184,9 @@ class KCCA(CrossModalModel):
             return cholesky_features(kernel, rows, self.rank, self.tolerance)
         return nystrom_features(kernel, rows, self.rank, seed=self.random_state)
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return self._points("image", images)
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return self._points("text", texts)
-
-    def _points(self, side: str, rows: FloatArray) -> FloatArray:
-        names = ("kernel", "scale", "shift", "landmarks", "coefficients", "offset")
-        name, scale, shift, landmarks, coefficients, offset = (getattr(self, f"{side}_{part}_") for part in names)
-        kernel = Kernel(name, scale)
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        kernel = Kernel(*self._of_side(side, "kernel", "scale"))
+        shift, landmarks, coefficients, offset = self._of_side(side, "shift", "landmarks", "coefficients", "offset")
         kernel.check(rows, side=f"{side}s")
         points = evaluate_kernel(kernel, rows - shift, landmarks, coefficients)
         return np.asarray((points - offset).astype(rows.dtype))

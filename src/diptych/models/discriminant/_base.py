@@ -13,6 +13,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.models.base import (
     CrossModalModel,
     LinearProjectionModel,
+    Side,
     check_choice,
     check_components,
     check_number,
@@ -173,11 +174,9 @@ class LabelRegressionModel(CrossModalModel):
     image_weights_: FloatArray
     text_weights_: FloatArray
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return np.asarray(images @ self.image_weights_.astype(images.dtype))
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return np.asarray(texts @ self.text_weights_.astype(texts.dtype))
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        (weights,) = self._of_side(side, "weights")
+        return np.asarray(rows @ weights.astype(rows.dtype))
 
     def _keep(self, classes: AnyArray, sums: RegressionSums, image: FloatArray, text: FloatArray) -> None:
         """Keep the weights of rows that were divided by their scales."""

@@ -221,14 +221,11 @@ class FusedModel(CrossModalModel):
             for part, form, columns, weight in seen
         )
 
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        return self._side_by_side("image", images, self._factors)
-
-    def _encode_texts(self, texts: FloatArray) -> AnyArray:
+    def _encode_side(self, side: Side, rows: FloatArray) -> AnyArray:
+        factors = np.sqrt(np.abs(self.weights_) / self.scales_)
         # A part that counts against an answer turns the text around, so that pictures still compare among themselves.
-        return self._side_by_side("text", texts, np.sign(self.weights_) * self._factors)
-
-    def _side_by_side(self, side: str, rows: FloatArray, factors: FloatArray) -> FloatArray:
+        if side == "text":
+            factors *= np.sign(self.weights_)
         blocks = []
         for part, form, columns, factor in zip(self.parts_, self._forms(), self._ranges(side), factors, strict=True):
             if factor:
@@ -236,10 +233,6 @@ class FusedModel(CrossModalModel):
                 points = form.images(part.encode_images(own)) if side == "image" else form.texts(part.encode_texts(own))
                 blocks.append(points * rows.dtype.type(factor))
         return np.concatenate(blocks, axis=1).astype(rows.dtype, copy=False)
-
-    @property
-    def _factors(self) -> FloatArray:
-        return np.sqrt(np.abs(self.weights_) / self.scales_)
 
     def _forms(self) -> list[LinearForm]:
         fitted = getattr(self, "parts_", self.parts)

@@ -101,7 +101,7 @@ class DCH(LinearHashingModel):
             self._project(images, texts, codes, views, solvers)
             pull = labels @ classifier.T
             if self.nu > 0:
-                pull += np.float32(self.nu) * (self._decide_images(images) + self._decide_texts(texts))
+                pull += np.float32(self.nu) * (self._decide("image", images) + self._decide("text", texts))
             changed.append(descend(codes, pull, classifier, self.sweeps))
             if changed[-1] == 0:
                 break

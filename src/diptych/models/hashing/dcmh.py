@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side, check_counts, check_number, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, run_layers
@@ -186,11 +186,8 @@ class DCMH(HashingModel):
                     losses[epoch, side] += loss.item() * len(rows) / len(known)
         self.losses_ = losses
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        return run_layers(images, self.image_mean_, self.image_layers_, "relu")
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return run_layers(texts, self.text_mean_, self.text_layers_, "relu")
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        return run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu")
 
     def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         check_counts(self, "epochs", "batch_size", "n_compared")

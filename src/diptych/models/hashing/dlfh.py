@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
+from diptych.models.base import Grid, Need, Side, check_choice, check_count, check_counts, check_number
 from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, project, whitener
@@ -162,12 +162,7 @@ class DLFH(KernelHashingModel):
         directions = whitener(sums.image, share * float(np.trace(sums.image)) / len(sums.image), sums.precision)
         return sums.image_mean, np.asarray(directions @ (directions.T @ sums.cross))
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
         if self.hash_functions == "kernel":
-            return super()._decide_images(images)
-        return project(images, self.image_mean_, self.image_weights_)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        if self.hash_functions == "kernel":
-            return super()._decide_texts(texts)
-        return project(texts, self.text_mean_, self.text_weights_)
+            return super()._decide(side, rows)
+        return project(rows, *self._of_side(side, "mean", "weights"))

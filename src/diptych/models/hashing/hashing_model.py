@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray
 from diptych.codes import pack_signs
-from diptych.models.base import CrossModalModel, check_count
+from diptych.models.base import CrossModalModel, Side, check_count
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project
 from diptych.space import Space
@@ -23,9 +24,9 @@ _CLOSE, _MANY_BITS = 1e-5, 8
 class HashingModel(CrossModalModel):
     """Two towers into binary codes of ``n_bits``, compared by Hamming distance.
 
-    A subclass writes ``_fit``, ``_decide_images`` and ``_decide_texts``: real outputs, one column per bit, whose sign
-    is the bit. Whatever centres or shifts them comes from the training rows, and what float32 cannot tell from zero is
-    decided in float64, so that an item alone gets the code it has in a batch, unless float64 cannot tell it either.
+    A subclass writes ``_fit`` and ``_decide``: real outputs of one side, one column per bit, whose sign is the bit.
+    Whatever centres or shifts them comes from the training rows, and what float32 cannot tell from zero is decided in
+    float64, so that an item alone gets the code it has in a batch, unless float64 cannot tell it either.
     `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
 
@@ -40,12 +41,12 @@ class HashingModel(CrossModalModel):
     def decision_images(self, images: ArrayLike) -> FloatArray:
         """Return the real outputs of ``images``, one column per bit; a bit is 1 where its output is at least zero."""
         self._check_fitted()
-        return _decided(self._decide_images, self._rows("image", images))
+        return _decided(partial(self._decide, "image"), self._rows("image", images))
 
     def decision_texts(self, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of ``texts``, one column per bit; a bit is 1 where its output is at least zero."""
         self._check_fitted()
-        return _decided(self._decide_texts, self._rows("text", texts))
+        return _decided(partial(self._decide, "text"), self._rows("text", texts))
 
     def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of aligned pairs, from both sides together."""
@@ -63,20 +64,14 @@ class HashingModel(CrossModalModel):
         super()._check_parameters()
         check_count("n_bits", self.n_bits)
 
-    def _encode_images(self, images: FloatArray) -> NDArray[np.uint8]:
-        return pack_signs(_decided(self._decide_images, images))
+    def _encode_side(self, side: Side, rows: FloatArray) -> NDArray[np.uint8]:
+        return pack_signs(_decided(partial(self._decide, side), rows))
 
-    def _encode_texts(self, texts: FloatArray) -> NDArray[np.uint8]:
-        return pack_signs(_decided(self._decide_texts, texts))
-
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
         raise NotImplementedError
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
-        return np.asarray((self._decide_images(images) + self._decide_texts(texts)) / 2)
+        return np.asarray((self._decide("image", images) + self._decide("text", texts)) / 2)
 
 
 def _decided(decide: Callable[..., FloatArray], *sides: FloatArray) -> FloatArray:
@@ -102,11 +97,8 @@ class LinearHashingModel(HashingModel):
     image_projection_: FloatArray
     text_projection_: FloatArray
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        return project(images, self.image_mean_, self.image_projection_)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return project(texts, self.text_mean_, self.text_projection_)
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        return project(rows, *self._of_side(side, "mean", "projection"))
 
 
 class KernelHashingModel(HashingModel):
@@ -115,14 +107,6 @@ class KernelHashingModel(HashingModel):
     n_centres: int
     logistic_max_iter: int
     random_state: int
-    image_mean_: FloatArray
-    image_scale_: float
-    image_centres_: FloatArray
-    image_weights_: FloatArray
-    text_mean_: FloatArray
-    text_scale_: float
-    text_centres_: FloatArray
-    text_weights_: FloatArray
 
     def _fit_kernels(self, side: str, rows: FloatArray, signs: FloatArray, penalty: float) -> None:
         basis = KernelBasis.fitted(rows, self.n_centres, seed=self.random_state)
@@ -130,10 +114,6 @@ class KernelHashingModel(HashingModel):
         for name, value in {**vars(basis), "weights": weights}.items():
             setattr(self, f"{side}_{name}_", value)
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        basis = KernelBasis(self.image_mean_, self.image_scale_, self.image_centres_)
-        return basis.outputs(images, self.image_weights_)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        basis = KernelBasis(self.text_mean_, self.text_scale_, self.text_centres_)
-        return basis.outputs(texts, self.text_weights_)
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        mean, scale, centres, weights = self._of_side(side, "mean", "scale", "centres", "weights")
+        return KernelBasis(mean, scale, centres).outputs(rows, weights)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
-from diptych.models.base import Grid, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Side, check_counts, check_number, check_numbers
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -226,23 +226,22 @@ class LSSH(HashingModel):
     def _unit_texts(self, texts: FloatArray) -> FloatArray:
         return unit_rows(centre(texts, self.text_mean_))
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        topics = self.image_topics_.astype(images.dtype, copy=False)
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        if side == "text":
+            to_latent = (self.text_topics_.T @ self.shrinkage_).astype(rows.dtype, copy=False)
+            return map_rows(lambda block: self._unit_texts(block) @ to_latent, rows, self.n_bits)
+        topics = self.image_topics_.astype(rows.dtype, copy=False)
 
         def outputs(block: FloatArray) -> FloatArray:
-            rows = self._reduced_images(block)
-            return sparse_codes(rows, self.image_atoms_, self.sparsity, self.n_lasso_iter) @ topics
+            reduced = self._reduced_images(block)
+            return sparse_codes(reduced, self.image_atoms_, self.sparsity, self.n_lasso_iter) @ topics
 
-        return map_rows(outputs, images, self.n_bits)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        to_latent = (self.text_topics_.T @ self.shrinkage_).astype(texts.dtype, copy=False)
-        return map_rows(lambda block: self._unit_texts(block) @ to_latent, texts, self.n_bits)
+        return map_rows(outputs, rows, self.n_bits)
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
-        from_images = self._decide_images(images)
+        from_images = self._decide("image", images)
         weight = (self.coupling / self.text_weight * self.shrinkage_).astype(from_images.dtype, copy=False)
-        return np.asarray(from_images @ weight + self._decide_texts(texts))
+        return np.asarray(from_images @ weight + self._decide("text", texts))
 
 
 def _principal_components(moment: FloatArray, count: int, precision: float) -> FloatArray:

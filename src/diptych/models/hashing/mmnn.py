@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.estimators import scikit_learn
 from diptych.metrics import AP, SharedLabel, evaluate
-from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side, check_counts, check_number, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets, draw_of_groups, draw_until_right
 from diptych.models.neural._layers import (
@@ -204,7 +203,7 @@ class MMNN(ResumableModel, HashingModel):
         return loss, gradients
 
     def _measure_bits(self, images: FloatArray, texts: FloatArray) -> None:
-        shares = np.stack([_shares(self._decide_images, images), _shares(self._decide_texts, texts)])
+        shares = np.stack([self._shares("image", images), self._shares("text", texts)])
         self.bit_entropies_ = scipy.special.entr(shares) / np.log(2) + scipy.special.entr(1 - shares) / np.log(2)
         if (self.bit_entropies_.max(axis=1) < _COLLAPSED).any():
             warnings.warn(
@@ -213,11 +212,13 @@ class MMNN(ResumableModel, HashingModel):
                 stacklevel=2,
             )
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        return np.tanh(run_layers(images, self.image_mean_, self.image_layers_, "tanh"))
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        return np.tanh(run_layers(rows, *self._of_side(side, "mean", "layers"), activation="tanh"))
 
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return np.tanh(run_layers(texts, self.text_mean_, self.text_layers_, "tanh"))
+    def _shares(self, side: Side, rows: FloatArray) -> FloatArray:
+        """Return the share of ones of each bit."""
+        ones = sum((self._decide(side, rows[block]) >= 0).sum(axis=0) for block in row_blocks(len(rows)))
+        return np.asarray(ones / len(rows))
 
     def _check(self) -> tuple[int, ...]:
         check_counts(self, "epochs", "batch_size")
@@ -234,12 +235,6 @@ def _code_map(outputs: list[FloatArray], indicator: FloatArray) -> float:
     relevance, hamming = SharedLabel(indicator, indicator), Space("hamming")
     means = [evaluate(*sides[way], hamming, relevance, [AP()], direction=way).mean[AP()] for way in DIRECTIONS]
     return float(np.mean(means))
-
-
-def _shares(decide: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Return the share of ones of each bit."""
-    ones = sum((decide(rows[block]) >= 0).sum(axis=0) for block in row_blocks(len(rows)))
-    return np.asarray(ones / len(rows))
 
 
 @dataclass

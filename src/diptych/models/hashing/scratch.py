@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
-from diptych.models.base import Grid, Need, check_counts, check_numbers
+from diptych.models.base import Grid, Need, Side, check_counts, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -241,11 +241,6 @@ class SCRATCH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from many labelled pairs when straight hyperplanes are too simple."
     grid: ClassVar[Grid] = {"ridge": [0.5, 5.0]}
 
-    image_projection_: FloatArray = field(init=False)
-    text_projection_: FloatArray = field(init=False)
-    image_pair_projection_: FloatArray = field(init=False)
-    text_pair_projection_: FloatArray = field(init=False)
-
     n_anchors: int = 500
     reconstruction: float = 0.5
     label_weight: float = 500.0
@@ -278,17 +273,14 @@ class SCRATCH(HashingModel):
             for part, value in learned.items():
                 setattr(self, f"{name}_{part}_", value)
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        return self._project("image", images, self.image_projection_)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return self._project("text", texts, self.text_projection_)
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        return self._project(side, rows, "projection")
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
-        image_part = self._project("image", images, self.image_pair_projection_)
-        return np.asarray(image_part + self._project("text", texts, self.text_pair_projection_))
+        image_part = self._project("image", images, "pair_projection")
+        return np.asarray(image_part + self._project("text", texts, "pair_projection"))
 
-    def _project(self, side: str, rows: FloatArray, projection: FloatArray) -> FloatArray:
-        mean, scale, anchors = (getattr(self, f"{side}_{part}_") for part in ("mean", "scale", "anchors"))
-        offset = getattr(self, f"{side}_feature_mean_") @ projection
-        return RbfAnchors(mean, scale, anchors).project(rows, projection, offset)
+    def _project(self, side: Side, rows: FloatArray, name: str) -> FloatArray:
+        parts = self._of_side(side, "mean", "scale", "anchors", "feature_mean", name)
+        mean, scale, anchors, feature_mean, projection = parts
+        return RbfAnchors(mean, scale, anchors).project(rows, projection, feature_mean @ projection)

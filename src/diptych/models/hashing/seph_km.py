@@ -289,4 +289,4 @@ class SePHkm(KernelHashingModel):
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         # The outputs are log-odds, in which p(b | x) p(b | y)/p(b) is a sum.
-        return np.asarray(self._decide_images(images) + self._decide_texts(texts) - self.prior_log_odds_)
+        return np.asarray(self._decide("image", images) + self._decide("text", texts) - self.prior_log_odds_)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
-from diptych.models.base import Grid, check_count, check_number, check_numbers
+from diptych.models.base import Grid, Side, check_count, check_number, check_numbers
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
@@ -286,14 +286,12 @@ class IMH(LinearHashingModel):
             self.n_bits,
             self.random_state,
         )
-        self.image_threshold_ = balanced_thresholds(super()._decide_images(images))
-        self.text_threshold_ = balanced_thresholds(super()._decide_texts(texts))
+        self.image_threshold_ = balanced_thresholds(super()._decide("image", images))
+        self.text_threshold_ = balanced_thresholds(super()._decide("text", texts))
 
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        return super()._decide_images(images) - self.image_threshold_.astype(images.dtype, copy=False)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return super()._decide_texts(texts) - self.text_threshold_.astype(texts.dtype, copy=False)
+    def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
+        (threshold,) = self._of_side(side, "threshold")
+        return np.asarray(super()._decide(side, rows) - threshold.astype(rows.dtype, copy=False))
 
 
 def _agreement_directions(agreement: MediaAgreement, shared: FloatArray, least: float) -> tuple[BoolArray, FloatArray]:

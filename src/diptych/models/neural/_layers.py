@@ -53,7 +53,7 @@ def for_raw_rows(layers: Layers, deviation: FloatArray) -> Layers:
     return raw
 
 
-def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, activation: Activation) -> FloatArray:
+def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, *, activation: Activation) -> FloatArray:
     """Return what the last layer gives for each row, before any function of its own, in the precision of ``rows``."""
     kernels = [layer.astype(rows.dtype, copy=False) for layer in layers]
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_counts, check_number, check_numbers
+from diptych.models.base import (
+    CrossModalModel,
+    Grid,
+    Need,
+    Side,
+    check_choice,
+    check_counts,
+    check_number,
+    check_numbers,
+)
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
@@ -98,11 +106,6 @@ class DeepSM(ResumableModel):
     grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
 
-    image_mean_: FloatArray = field(init=False)
-    image_layers_: Layers = field(init=False)
-    text_mean_: FloatArray = field(init=False)
-    text_layers_: Layers = field(init=False)
-
     image_hidden: tuple[int, ...] = (256,)
     text_hidden: tuple[int, ...] = (256,)
     loss: ClassLoss = "cross_entropy"
@@ -177,13 +180,8 @@ class DeepSM(ResumableModel):
             return -(wanted * outputs.log_softmax(dim=1)).sum(dim=1).mean()
         return ((outputs.softmax(dim=1) - wanted) ** 2).sum(dim=1).mean()
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return self._probabilities(run_layers(images, self.image_mean_, self.image_layers_, "relu"))
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return self._probabilities(run_layers(texts, self.text_mean_, self.text_layers_, "relu"))
-
-    def _probabilities(self, outputs: FloatArray) -> FloatArray:
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        outputs = run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu")
         return np.asarray(scipy.special.softmax(outputs / np.asarray(self.temperature, dtype=outputs.dtype), axis=1))
 
     def _check(self) -> None:
@@ -238,11 +236,5 @@ class DeepTS(TS):
     grid: ClassVar[Grid] = {"classifier": [DeepSM(dropout=0.2), DeepSM(dropout=0.5)]}
     command_name: ClassVar[str] = "deep-ts"
 
-    classifier: CrossModalModel | None = None
-    rest: Literal["tied", "by_prob"] = "tied"
-
-    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
-        self._targets(labels, len(images))
-        classifier = DeepSM() if self.classifier is None else self.classifier
-        inner = TS(classifier=classifier, rest=self.rest).fit(images, texts, labels)
-        self.classifier_, self.classes_ = inner.classifier_, inner.classes_
+    def _default_classifier(self) -> CrossModalModel:
+        return DeepSM()

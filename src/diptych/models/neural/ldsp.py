@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
-from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
 from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
@@ -193,11 +193,8 @@ class LDSP(ResumableModel):
         precision, recall = (float(np.mean([result[measure] for result in results])) for measure in measures)
         return precision, recall
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        return unit_rows(run_layers(images, self.image_mean_, self.image_layers_, "relu"))
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        return unit_rows(run_layers(texts, self.text_mean_, self.text_layers_, "relu"))
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        return unit_rows(run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu"))
 
     def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         check_counts(self, "n_components", "n_violators", "texts_per_picture", "epochs", "patience", "batch_size")

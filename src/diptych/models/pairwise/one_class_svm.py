@@ -7,9 +7,9 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Variants, check_choice, check_count, check_number
+from diptych.models.base import Grid, Side, Variants, check_choice, check_count, check_number
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, project
+from diptych.models.linear import centre, check_varies
 from diptych.models.pairwise._bilinear import BilinearModel
 
 
@@ -126,21 +126,16 @@ class OneClassSVM(BilinearModel):
         self.image_support_, self.text_support_ = images[support], texts[support]
         self.support_roots_ = np.sqrt(shares[support])
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         if self.kernel == "rbf":
-            return self._kernel_points(centre(images, self.image_mean_), self.image_support_)
-        points = project(images, self.image_mean_, self.image_projection_)
-        return points if self.features == "cross" else np.hstack([points, np.ones_like(points)])
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        if self.kernel == "rbf":
-            return self._kernel_points(centre(texts, self.text_mean_), self.text_support_)
-        points = project(texts, self.text_mean_, self.text_projection_)
-        return points if self.features == "cross" else np.hstack([np.ones_like(points), points])
-
-    def _kernel_points(self, rows: FloatArray, support: FloatArray) -> FloatArray:
-        points = _rbf(rows.astype(np.float64, copy=False), support, self.gamma_) * self.support_roots_
-        return np.asarray(points.astype(rows.dtype, copy=False))
+            mean, support = self._of_side(side, "mean", "support")
+            shares = _rbf(centre(rows, mean).astype(np.float64, copy=False), support, self.gamma_)
+            return np.asarray((shares * self.support_roots_).astype(rows.dtype, copy=False))
+        points = super()._encode_side(side, rows)
+        if self.features == "cross":
+            return points
+        ones = np.ones_like(points)
+        return np.hstack([points, ones] if side == "image" else [ones, points])
 
 
 def support_shares(gram: FloatArray, nu: float) -> FloatArray:

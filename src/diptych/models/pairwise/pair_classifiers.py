@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
+from diptych.models.base import CrossModalModel, Grid, Side, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise._bilinear import CrossProductModel, fit_least_squares
@@ -252,13 +252,11 @@ class LogisticConcatenation(CrossModalModel):
         self.intercept_ = intercept + bias_scale * float(solution[-1])
         self.image_weights_, self.text_weights_ = np.split(scale * solution[:-1], [images.shape[1]])
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        scores = centre(images, self.image_mean_) @ self.image_weights_.astype(images.dtype, copy=False)
-        return np.stack([scores, np.ones_like(scores)], axis=1)
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        scores = centre(texts, self.text_mean_) @ self.text_weights_.astype(texts.dtype, copy=False)
-        return np.stack([np.ones_like(scores), scores], axis=1)
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        mean, weights = self._of_side(side, "mean", "weights")
+        scores = centre(rows, mean) @ weights.astype(rows.dtype, copy=False)
+        ones = np.ones_like(scores)
+        return np.stack([scores, ones] if side == "image" else [ones, scores], axis=1)
 
 
 def evaluate_concatenation(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import CrossModalModel, Grid, Need, Variants, check_choice
+from diptych.models.base import CrossModalModel, Grid, Need, Side, Variants, check_choice
 from diptych.models.semantic.semantic_matching import MarginalSM
 from diptych.space import Space
 
@@ -83,7 +83,7 @@ class TS(CrossModalModel):
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         check_choice("rest", self.rest, ("tied", "by_prob"))
         self._targets(labels, len(images))
-        classifier = MarginalSM(C=10.0) if self.classifier is None else clone(self.classifier)
+        classifier = self._default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(images, texts, labels)
         classes = getattr(self.classifier_, "classes_", None)
         if classes is None:
@@ -91,18 +91,14 @@ class TS(CrossModalModel):
             raise InvalidInputError(f"classifier must learn classes_, which {name} does not; use SM or MarginalSM")
         self.classes_ = classes
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        probabilities = self.classifier_.encode_images(images)
-        decided = _one_hot(probabilities)
-        return decided if self.rest == "tied" else np.hstack([probabilities, decided])
+    def _default_classifier(self) -> CrossModalModel:
+        return MarginalSM(C=10.0)
 
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        probabilities = self.classifier_.encode_texts(texts)
-        decided = _one_hot(probabilities)
-        return decided if self.rest == "tied" else np.hstack([decided, probabilities])
-
-
-def _one_hot(probabilities: FloatArray) -> FloatArray:
-    decided = np.zeros_like(probabilities)
-    decided[np.arange(len(decided)), probabilities.argmax(axis=1)] = 1
-    return decided
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        classifier, is_image = self.classifier_, side == "image"
+        probabilities = classifier.encode_images(rows) if is_image else classifier.encode_texts(rows)
+        decided = np.zeros_like(probabilities)
+        decided[np.arange(len(decided)), probabilities.argmax(axis=1)] = 1
+        if self.rest == "tied":
+            return decided
+        return np.hstack([probabilities, decided] if is_image else [decided, probabilities])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -11,7 +12,7 @@ import scipy
 
 from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
 from diptych.estimators import clone, scikit_learn
-from diptych.models.base import CrossModalModel, check_choice, check_count, check_numbers
+from diptych.models.base import CrossModalModel, Side, check_choice, check_count, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 
@@ -103,10 +104,6 @@ class ClassifierPairModel(CrossModalModel):
 
     classes_: AnyArray
     multilabel_: bool
-    image_weights_: FloatArray
-    image_intercepts_: FloatArray
-    text_weights_: FloatArray
-    text_intercepts_: FloatArray
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -128,22 +125,15 @@ class ClassifierPairModel(CrossModalModel):
             setattr(self, f"{side}_intercepts_", intercepts)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
 
-    def _encode_images(self, images: FloatArray) -> FloatArray:
-        inputs = self._image_inputs(images)
-        return self._finish(predict_logistic(inputs, self.image_weights_, self.image_intercepts_, loss=self.loss))
-
-    def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        inputs = self._text_inputs(texts)
-        return self._finish(predict_logistic(inputs, self.text_weights_, self.text_intercepts_, loss=self.loss))
+    def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
+        weights, intercepts = self._of_side(side, "weights", "intercepts")
+        return self._finish(predict_logistic(self._inputs(side, rows), weights, intercepts, loss=self.loss))
 
     def _fit_inputs(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
         return images, texts
 
-    def _image_inputs(self, images: FloatArray) -> FloatArray:
-        return images
-
-    def _text_inputs(self, texts: FloatArray) -> FloatArray:
-        return texts
+    def _inputs(self, side: Side, rows: FloatArray) -> FloatArray:
+        return rows
 
     def _finish(self, probabilities: FloatArray) -> FloatArray:
         return probabilities
@@ -156,11 +146,11 @@ def as_distribution(probabilities: FloatArray) -> FloatArray:
     return np.where(totals > 0, probabilities / np.where(totals > 0, totals, 1), uniform).astype(probabilities.dtype)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CorrelatedInputs(ClassifierPairModel):
     """Fits ``correlation`` on the pairs and hands its points, not the features, to the classifiers."""
 
-    correlation: CrossModalModel | None
-    correlation_: CrossModalModel
+    correlation: CrossModalModel | None = None
 
     def new_correlation(self) -> CrossModalModel:
         """Return the correlation method, not fitted yet."""
@@ -169,10 +159,7 @@ class CorrelatedInputs(ClassifierPairModel):
 
     def _fit_inputs(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
         self.correlation_ = self.new_correlation().fit(images, texts)
-        return self._image_inputs(images), self._text_inputs(texts)
+        return self._inputs("image", images), self._inputs("text", texts)
 
-    def _image_inputs(self, images: FloatArray) -> FloatArray:
-        return self.correlation_.encode_images(images)
-
-    def _text_inputs(self, texts: FloatArray) -> FloatArray:
-        return self.correlation_.encode_texts(texts)
+    def _inputs(self, side: Side, rows: FloatArray) -> FloatArray:
+        return self.correlation_.encode_images(rows) if side == "image" else self.correlation_.encode_texts(rows)

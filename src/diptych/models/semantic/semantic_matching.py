@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, FromTask, Grid, Need, Variants
+from diptych.models.base import FromTask, Grid, Need, Variants
 from diptych.models.correlation.cca import CCA
 from diptych.models.semantic.classifier_pair import ClassifierPairModel, CorrelatedInputs, Loss, as_distribution
 from diptych.space import Space
@@ -71,7 +71,8 @@ class SM(ClassifierPairModel):
         return as_distribution(probabilities)
 
 
-class SCM(CorrelatedInputs, SM):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SCM(SM, CorrelatedInputs):
     """Semantic correlation matching: correlation first, then abstraction.
 
     A correlation method finds a common subspace from the pairs, which removes what one side alone shows; two logistic
@@ -105,19 +106,6 @@ class SCM(CorrelatedInputs, SM):
     when_to_use: ClassVar[str] = "Pairs and labels together: the method of choice of its paper, robust on small data."
     grid: ClassVar[Grid] = {"correlation__n_components": FromTask.COMPONENTS, "C": [1.0, 10.0]}
     variants: ClassVar[Variants] = {"SCM": {"correlation": CCA(weight_power=0.0, regularization=0.1)}}
-
-    def __init__(
-        self,
-        *,
-        correlation: CrossModalModel | None = None,
-        C: float = 10.0,
-        loss: Loss = "softmax",
-        metric: str = "pearson",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-    ) -> None:
-        super().__init__(C=C, loss=loss, metric=metric, max_iter=max_iter, tol=tol)
-        self.correlation = correlation
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -174,7 +162,8 @@ class MarginalSM(ClassifierPairModel):
         return Space("noisy_or" if several else "dot")
 
 
-class MarginalSCM(CorrelatedInputs, MarginalSM):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginalSCM(MarginalSM, CorrelatedInputs):
     """Marginal semantic correlation matching: the probability of the same label, in a correlated subspace.
 
     `SCM`'s two steps with `MarginalSM`'s score, the inner product of the class probabilities.
@@ -207,14 +196,4 @@ class MarginalSCM(CorrelatedInputs, MarginalSM):
     grid: ClassVar[Grid] = {"correlation__n_components": FromTask.COMPONENTS, "C": [1.0, 10.0]}
     variants: ClassVar[Variants] = {"marginal SCM": {"correlation": CCA(weight_power=0.0, regularization=0.1)}}
 
-    def __init__(
-        self,
-        *,
-        correlation: CrossModalModel | None = None,
-        C: float = 10.0,
-        loss: Loss = "softmax",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-    ) -> None:
-        super().__init__(C=C, loss=loss, max_iter=max_iter, tol=tol)
-        self.correlation = correlation
+    C: float = 10.0
