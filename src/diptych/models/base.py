@@ -191,7 +191,8 @@ class CrossModalModel(BaseEstimator):
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self._fit(images, texts, self._targets(labels, len(images)))
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    # With `Targets` where the method needs labels, else with None.
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Any) -> None:
         raise NotImplementedError
 
     def _encode_images(self, images: FloatArray) -> AnyArray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import SIDES, CrossModalModel, Need, check_counts, check_number
+from diptych.models.base import SIDES, CrossModalModel, Need, Side, check_counts, check_number
 from diptych.models.fusion.score_fusion import LinearForm
 from diptych.space import Space
 
@@ -99,8 +99,8 @@ class QueryBankNormalized(CrossModalModel):
         made._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
         for side in SIDES:
             made._keep_names(side, getattr(model, f"{side}_feature_names_in_", None))
-        made.image_bank_ = made._image_vectors(images).astype(np.float16)
-        made.text_bank_ = made._text_vectors(texts).astype(np.float16)
+        made.image_bank_ = made._vectors("image", images).astype(np.float16)
+        made.text_bank_ = made._vectors("text", texts).astype(np.float16)
         return made
 
     def _check_parameters(self) -> None:
@@ -114,29 +114,21 @@ class QueryBankNormalized(CrossModalModel):
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self.model_ = clone(self.model).fit(images, texts, labels)
         chosen = np.random.default_rng(self.random_state).permutation(len(images))[: self.bank_size]
-        self.image_bank_ = self._image_vectors(images[chosen]).astype(np.float16)
-        self.text_bank_ = self._text_vectors(texts[chosen]).astype(np.float16)
+        self.image_bank_ = self._vectors("image", images[chosen]).astype(np.float16)
+        self.text_bank_ = self._vectors("text", texts[chosen]).astype(np.float16)
 
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        vectors = self._image_vectors(images)
-        taken = self._correction(vectors, self.text_bank_, self.strength)
-        return np.column_stack([vectors, taken, np.ones_like(taken)])
-
-    def _encode_texts(self, texts: FloatArray) -> AnyArray:
-        vectors = self._text_vectors(texts)
+    def _encode_side(self, side: Side, rows: FloatArray) -> AnyArray:
+        vectors = self._vectors(side, rows)
+        if side == "image":
+            taken = self._correction(vectors, self.text_bank_, self.strength)
+            return np.column_stack([vectors, taken, np.ones_like(taken)])
         strength = self.strength if self.text_strength is None else self.text_strength
         taken = self._correction(vectors, self.image_bank_, strength)
         return np.column_stack([vectors, taken, -np.ones_like(taken)])
 
-    def _image_vectors(self, images: ArrayLike) -> FloatArray:
-        return self._form.images(self.model_.encode_images(images))
-
-    def _text_vectors(self, texts: ArrayLike) -> FloatArray:
-        return self._form.texts(self.model_.encode_texts(texts))
-
-    @property
-    def _form(self) -> LinearForm:
-        return LinearForm.of(self.model_.space, type(self.model_).__name__)
+    def _vectors(self, side: Side, rows: ArrayLike) -> FloatArray:
+        form, model = LinearForm.of(self.model_.space, type(self.model_).__name__), self.model_
+        return form.images(model.encode_images(rows)) if side == "image" else form.texts(model.encode_texts(rows))
 
     def _correction(self, vectors: FloatArray, bank: AnyArray, strength: float) -> FloatArray:
         others = bank.astype(vectors.dtype)

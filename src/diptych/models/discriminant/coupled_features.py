@@ -190,8 +190,7 @@ class LGCFL(LabelRegressionModel):
         check_number("sparsity", self.sparsity, low=0)
         check_counts(self, "group_size", "n_iter")
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         images, texts, targets = targets.with_labels_only(images, texts)
         sums, labels = RegressionSums.of(moments(images, texts, targets)), targets.indicator
         sides = ((images, sums.image_scale, sums.image), (texts, sums.text_scale, sums.text))

@@ -202,8 +202,7 @@ class GMMFA(GeneralizedMultiviewModel):
         if self.most_rows is not None:
             check_count("most_rows", self.most_rows)
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         images, texts, targets = targets.with_labels_only(images, texts)
         sums = moments(images, texts, targets, view="distribution")
         views = self._views(sums)

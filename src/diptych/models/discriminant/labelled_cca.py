@@ -121,8 +121,32 @@ class CCA3V(MomentModel, LinearProjectionModel):
         return values, [vectors[edges[side] : edges[side + 1]] for side in (0, 1)]
 
 
+class WeightedPairsModel(LinearProjectionModel):
+    """Canonical directions of pairs that weigh differently."""
+
+    n_components: int | None
+    regularization: float
+
+    def _correlate(self, images: FloatArray, texts: FloatArray, weights: FloatArray, cross: FloatArray) -> None:
+        """Learn from what each row weighs in all its pairs, and the product of both sides over the pairs."""
+        image = weighted_moment(images, self.image_mean_, weights)
+        text = weighted_moment(texts, self.text_mean_, weights)
+        self.image_projection_, self.correlations_, self.text_projection_ = canonical_directions(
+            image,
+            text,
+            cross,
+            relative_ridge(image, self.regularization),
+            relative_ridge(text, self.regularization),
+            n_components=self.n_components,
+            precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
+            offset=max(
+                relative_offset(self.image_mean_, np.diag(image)), relative_offset(self.text_mean_, np.diag(text))
+            ),
+        )
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClusterCCA(LinearProjectionModel):
+class ClusterCCA(WeightedPairsModel):
     """Cluster CCA: CCA over every pair of a picture and a text of the same class, not only over given pairs.
 
         C_ab = 1/P Σ_c (Σ_{i∈c} a_i)(Σ_{j∈c} b_j)ᵀ,    C_aa = 1/P Σ_c n_c Σ_{i∈c} a_i a_iᵀ,    P = Σ_c n_c²
@@ -160,8 +184,7 @@ class ClusterCCA(LinearProjectionModel):
     regularization: float = 0.1
     metric: str = "cosine"
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
@@ -173,20 +196,8 @@ class ClusterCCA(LinearProjectionModel):
         self.image_mean_, self.text_mean_ = _weighted_mean(images, weights), _weighted_mean(texts, weights)
         image_sums = weighted_sums(images, self.image_mean_, belongs)
         text_sums = weighted_sums(texts, self.text_mean_, belongs)
-        image = weighted_moment(images, self.image_mean_, weights)
-        text = weighted_moment(texts, self.text_mean_, weights)
-        self.image_projection_, self.correlations_, self.text_projection_ = canonical_directions(
-            image,
-            text,
-            image_sums.T @ text_sums / float((sizes**2).sum()),
-            relative_ridge(image, self.regularization),
-            relative_ridge(text, self.regularization),
-            n_components=self.n_components,
-            precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
-            offset=max(
-                relative_offset(self.image_mean_, np.diag(image)), relative_offset(self.text_mean_, np.diag(text))
-            ),
-        )
+        cross = image_sums.T @ text_sums / float((sizes**2).sum())
+        self._correlate(images, texts, weights, cross)
 
 
 def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
@@ -197,7 +208,7 @@ _BLOCK_SETS = 1024
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MLCCA(LinearProjectionModel):
+class MLCCA(WeightedPairsModel):
     """Multi-label CCA: correlates every picture with every text, as much as their labels are alike.
 
         C_ab = AᵀFB / N,    C_aa = Aᵀdiag(F1)A / N,    C_bb = Bᵀdiag(Fᵀ1)B / N,    F_ij = f(y_i, y_j)
@@ -248,8 +259,7 @@ class MLCCA(LinearProjectionModel):
     unit_texts: bool = False
     metric: str = "cosine"
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_choice("label_similarity", self.label_similarity, ("cosine", "exponential"))
         check_number("sigma", self.sigma, low=0, open_low=True)
         check_number("regularization", self.regularization, low=0)
@@ -259,23 +269,9 @@ class MLCCA(LinearProjectionModel):
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         cross, totals = self._similar(images, texts, targets.indicator)
         weights = totals / totals.sum()
-        image = weighted_moment(images, self.image_mean_, weights)
-        text = weighted_moment(texts, self.text_mean_, weights)
-        left, self.correlations_, right = canonical_directions(
-            image,
-            text,
-            cross / float(totals.sum()),
-            relative_ridge(image, self.regularization),
-            relative_ridge(text, self.regularization),
-            n_components=self.n_components,
-            precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
-            offset=max(
-                relative_offset(self.image_mean_, np.diag(image)), relative_offset(self.text_mean_, np.diag(text))
-            ),
-        )
+        self._correlate(images, texts, weights, cross / float(totals.sum()))
         if self.unit_texts:
-            right = right / np.linalg.norm(right, axis=0)
-        self.image_projection_, self.text_projection_ = left, right
+            self.text_projection_ = self.text_projection_ / np.linalg.norm(self.text_projection_, axis=0)
 
     def _similar(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return AᵀFB and the rows' sums of F."""

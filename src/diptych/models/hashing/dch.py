@@ -81,8 +81,7 @@ class DCH(LinearHashingModel):
     max_iter: int = 10
     sweeps: int = 5
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_numbers(self, "classifier_ridge", "projection_ridge", low=0, open_low=True)
         check_number("nu", self.nu, low=0)
         check_counts(self, "max_iter", "sweeps")

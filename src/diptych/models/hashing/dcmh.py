@@ -146,8 +146,7 @@ class DCMH(HashingModel):
     n_compared: int = 4096
     device: Device = "auto"
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         hidden = self._check()
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
         rng = np.random.default_rng(self.random_state)

@@ -122,8 +122,7 @@ class DLFH(KernelHashingModel):
     n_centres: int = 500
     logistic_max_iter: int = 500
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_varies(images=images, texts=texts)
         rows = targets.labelled
         if len(rows) < len(images):

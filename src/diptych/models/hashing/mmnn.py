@@ -117,8 +117,7 @@ class MMNN(ResumableModel, HashingModel):
     validation: float = 0.2
     checkpoint: str | None = None
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         hidden = self._check()
         rng = np.random.default_rng(self.random_state)
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")

@@ -248,8 +248,7 @@ class SCRATCH(HashingModel):
     ridge: float = 5.0
     n_iter: int = 20
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_numbers(self, "reconstruction", "label_weight", "agreement", "ridge", low=0, open_low=True)
         check_counts(self, "n_anchors", "n_iter")
         check_varies(images=images, texts=texts)

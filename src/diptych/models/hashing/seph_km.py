@@ -248,8 +248,7 @@ class SePHkm(KernelHashingModel):
     max_iter: int = 100
     logistic_max_iter: int = 500
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_varies(images=images, texts=texts)
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:

@@ -122,8 +122,7 @@ class DeepSM(ResumableModel):
     device: Device = "auto"
     random_state: int = 0
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         self._check()
         views = {"image": StandardView.of(images, name="images"), "text": StandardView.of(texts, name="texts")}
         rng = np.random.default_rng(self.random_state)
@@ -207,16 +206,6 @@ class DeepTS(TS):
         The method whose points are the probabilities of the classes; None is ``DeepSM()``.
     rest : {"tied", "by_prob"}
         What follows the predicted class, as in :class:`TS`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes, one coordinate each.
-
-    References
-    ----------
-    Sablayrolles et al., "How should we evaluate supervised hashing?", ICASSP 2017. Liu et al., "A new evaluation
-    protocol and benchmarking results for extendable cross-media retrieval", section III-D.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -167,7 +167,7 @@ class CrossProductModel(BilinearModel):
         weights, self.intercept_ = self._solve(image_rows, text_rows, targets)
         self._keep(weights, image_rows, text_rows)
 
-    def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
+    def _solve(self, images: FloatArray, texts: FloatArray, targets: Any) -> tuple[FloatArray, float]:
         raise NotImplementedError
 
     def _minimise(

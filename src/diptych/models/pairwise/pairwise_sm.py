@@ -122,8 +122,7 @@ class PairwiseSM(CrossProductModel):
     loss: PairLoss = "logistic"
     fit_intercept: bool = True
 
-    def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets) -> tuple[FloatArray, float]:
         images, texts, targets = targets.with_labels_only(images, texts)
         sets = LabelSets.of(targets.indicator)
         if self.ratio is None and self.loss == "squared" and self.feature_share == 1:

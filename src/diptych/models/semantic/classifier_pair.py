@@ -111,8 +111,7 @@ class ClassifierPairModel(CrossModalModel):
         check_choice("loss", self.loss, ("softmax", "ovr"))
         check_count("max_iter", self.max_iter)
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         self._fit_classifiers(*self._fit_inputs(images, texts), targets)
 
     def _fit_classifiers(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
