@@ -110,8 +110,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # A test that imports so many modules is not held to the time of a quick one.
 MANY_MODULES = 20
-# What counting takes on the machine that the limit is made for; slower and busier ones get more time.
-COUNTING_S = 0.05
+# What counting takes on quiet cores; slower and busier ones get more time.
+COUNTING_S = 0.03
 
 
 @lru_cache(maxsize=1)

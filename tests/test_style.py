@@ -78,7 +78,7 @@ def constants_below_functions(text: str, tree: ast.Module) -> int:
 LEFT: dict[Callable[[str, ast.Module], int], int] = {
     riddles: 113,
     say_whether: 0,
-    vague_constants: 103,
+    vague_constants: 101,
     several_on_a_line: 82,
     constants_below_functions: 427,
 }

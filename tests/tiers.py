@@ -6,6 +6,7 @@ large part from end to end. ``make test-all`` runs what is not quick, a shard af
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -71,6 +72,7 @@ FULL_FILES = frozenset(
         "cli/test_rehearse_command.py",
         "cli/test_train_command.py",
         "cli/test_watch.py",
+        "cli/test_words_command.py",
         "collection/test_any_history.py",
         "collection/test_backup.py",
         "collection/test_codes.py",
@@ -102,9 +104,11 @@ FULL_FILES = frozenset(
         "encoders/test_concatenated.py",
         "encoders/test_encoded_splits.py",
         "encoders/text/test_english_words.py",
+        "encoders/text/test_languages.py",
         "encoders/text/test_multilingual_sentences.py",
         "encoders/text/test_sentence_encoder.py",
         "encoders/text/test_universal_sentence_encoder.py",
+        "encoders/text/test_visualness.py",
         "encoders/text/test_word_vector_encoders.py",
         "metrics/test_card_ranking.py",
         "models/correlation/test_kcca.py",
@@ -112,6 +116,7 @@ FULL_FILES = frozenset(
         "models/pairwise/test_wikipedia.py",
         "models/ranking/test_contrastive_projection.py",
         "models/test_contract.py",
+        "models/test_moments.py",
         "retriever/test_calibration.py",
         "retriever/test_explaining.py",
         "retriever/test_gate.py",
@@ -119,10 +124,15 @@ FULL_FILES = frozenset(
         "retriever/test_ready_made.py",
         "retriever/test_retriever.py",
         "retriever/test_tower_encoders.py",
+        "test_arrays.py",
         "test_cluster.py",
+        "test_devices.py",
         "test_estimators.py",
     }
 )
+
+# Cases of methods that PyTorch trains, by their names in brackets.
+TRAINED_BY_TORCH = re.compile(r"\[(DCMH|DeepSM|DeepTS|LDSP|MNiL|dcmh)\b")
 
 # Tests with these fixtures start servers or programs.
 FULL_FIXTURES = frozenset({"serve", "started_service"})
@@ -153,7 +163,9 @@ def is_quick(item: pytest.Item) -> bool:
     """Return True if a test belongs to the quick tier."""
     if is_end_to_end(item):
         return True
-    return not is_full(item.path) and FULL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    if is_full(item.path) or TRAINED_BY_TORCH.search(item.nodeid):
+        return False
+    return FULL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def shard_of(path: Path) -> str:

@@ -49,7 +49,8 @@ _TYPES: dict[str, type[np.generic]] = {
 }
 _SHORT_TEXTS = ("a photo", "two dogs in the snow")
 # Cosines with and without filling: what is computed otherwise agrees to many digits, what is quantised less so.
-_LEAST_AGREEMENT, _LEAST_QUANTISED_AGREEMENT = 0.9999, 0.95
+_MIN_AGREEMENT = 0.9999
+_MIN_QUANTISED_AGREEMENT = 0.95
 
 
 class OnnxFolder(JointFolder):
@@ -110,7 +111,7 @@ class OnnxFolder(JointFolder):
         is_quantised = self._facts[self._text_file].quantises_batches
         # OpenCLIP fills up with the number 0, whatever its tokenizer says.
         padding = 0 if self._is_open_clip else self._padding(tokenizer)
-        least = _LEAST_QUANTISED_AGREEMENT if is_quantised else _LEAST_AGREEMENT
+        least = _MIN_QUANTISED_AGREEMENT if is_quantised else _MIN_AGREEMENT
         always_full = (
             isinstance(fixed, int)
             or "siglip" in self.family
