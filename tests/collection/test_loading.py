@@ -78,7 +78,9 @@ def say_the_same(loaded: Collection, collection: Collection) -> None:
 
 
 def segments(collection: Collection) -> list[int]:
-    """Return how many items lie in each search file."""
+    """Return how many items lie in each search file, once those that are being made are there."""
+    collection._state.items()
+    collection._state.close()
     return [len(part) for part in collection._state.items().parts if isinstance(part.segment, FileSegment)]
 
 
