@@ -108,10 +108,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left)
 
 
-# A test that imports so many modules is not held to the time of a quick one.
-MANY_MODULES = 20
 # What counting takes on quiet cores; slower and busier ones get more time.
-COUNTING_S = 0.03
+COUNTING_S = 0.02
 
 
 @lru_cache(maxsize=1)
@@ -126,13 +124,13 @@ def _slowness() -> float:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a quick test that takes too long: processor time, as a busy machine makes all wait.
 
-    The first test of a worker that imports a library pays for all others, which is no fault of its own.
+    A test that imports a module pays for all others of its worker, which is no fault of its own.
     """
     start, modules = time.process_time(), len(sys.modules)
     result = yield
     took, imported = time.process_time() - start, len(sys.modules) - modules
     is_limited = item.config.getoption("--tier") == "quick" and not tiers.is_end_to_end(item)
-    if is_limited and took > tiers.QUICK_LIMIT_S * _slowness() and imported < MANY_MODULES:
+    if is_limited and took > tiers.QUICK_LIMIT_S * _slowness() and not imported:
         pytest.fail(
             f"{took:.1f} s of processor time, more than a quick test may take ({tiers.QUICK_LIMIT_S:g} s): "
             "make it smaller, or give it to the full tier in tests/tiers.py",
