@@ -159,7 +159,8 @@ def main() -> None:
     leave_out_test_photos(data, pixels, untouched)
     start_projections(data, pixels, texts, untouched, EPOCHS)
     rows = torch.from_numpy(data.rows(*TRAIN_PARTS)).to(DEVICE)
-    tuned = Towers(**torch.load(chosen.tuned / "towers.pt", DEVICE, weights_only=False))
+    tuned = untouched_towers()
+    tuned.load(chosen.tuned / "towers.pt")
     before = judged("before, ", data, pixels, texts, tuned)
     teacher = Teacher(
         (mirrored_points(pixels[rows], tuned, TEACHER_SIDES), points_of_texts(data, texts, tuned)),

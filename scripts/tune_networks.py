@@ -67,8 +67,23 @@ class Towers(NamedTuple):
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
-        for module in (*self.images.values(), self.sentences, self.projections):
+        for module in self._modules().values():
             module.train(mode)
+
+    def save(self, file: Path) -> None:
+        """Write all arrays, and nothing that a reader would execute."""
+        torch.save({name: module.state_dict() for name, module in self._modules().items()} | self.class_rows, file)
+
+    def load(self, file: Path) -> None:
+        """Take the arrays of a file that `save` wrote."""
+        stored = torch.load(file, DEVICE, weights_only=True)
+        for name, module in self._modules().items():
+            module.load_state_dict(stored.pop(name))
+        self.class_rows.update(stored)
+
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        images = {f"image {name}": network for name, network in self.images.items()}
+        return {**images, "sentences": self.sentences, "projections": self.projections}
 
 
 def untouched_towers() -> Towers:
@@ -389,7 +404,7 @@ def main() -> None:
     with torch.no_grad():
         for name, network in towers.images.items():
             torch._foreach_lerp_(list(network.parameters()), start[name], 1 - KEPT)
-    torch.save(towers._asdict(), output / "towers.pt")
+    towers.save(output / "towers.pt")
     record = {
         "n_photos": len(data.rows(*TRAIN_PARTS)),
         "n_left_out": n_left_out,

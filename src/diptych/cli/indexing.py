@@ -295,7 +295,10 @@ def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[P
         except InvalidInputError as problem:
             # Someone may be writing it at this moment.
             stages.note(f"captions: {problem}; the next pictures are added without them")
-    pass_over = lambda path, reason: stages.note(f"skipped {shown_path(path)}: {reason}")  # noqa: E731
+
+    def pass_over(path: Path, reason: str) -> None:
+        stages.note(f"skipped {shown_path(path)}: {reason}")
+
     return _records(request, pictures, known, pass_over)
 
 

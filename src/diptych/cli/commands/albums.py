@@ -261,7 +261,7 @@ def export(
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     if format in _PICTURES or (format is None and file.suffix.lower() == ".zip"):
-        from diptych.collection.chosen_items import chosen_items
+        from diptych.collection.items_to_export import items_to_export
 
         if sum(one is not None for one in (search, album, saved)) > 1:
             raise InvalidInputError("--search, --album and --saved each say what to export; give one of them")
@@ -270,7 +270,7 @@ def export(
                 "say which pictures: --search, --filter, --album or --saved; --filter 'id:*' has all"
             )
         with open_collection(collection, quiet=quiet) as opened, writing(file):
-            chosen, about = chosen_items(opened, query=search, filter=filter, album=album, saved=saved, k=depth)
+            chosen, about = items_to_export(opened, query=search, filter=filter, album=album, saved=saved, k=depth)
             if search and not chosen:
                 raise InvalidInputError(f"there is no good match for {search!r}; nothing was exported")
             done = opened.export_pictures(

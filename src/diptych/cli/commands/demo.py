@@ -132,7 +132,7 @@ class DemoCollection:
 
 
 def _is_of(collection: Collection, retriever: Retriever) -> bool:
-    """Return True if a collection is searched by this retriever, or by one that somebody has taught it since."""
+    """Return True if a collection is searched by this retriever, or by one that it was taught since."""
     from diptych.retriever.precision import in_eight_bits
 
     active = collection.retrievers()[0]

@@ -63,7 +63,7 @@ def _turn(path: Path, deadline: float) -> Iterator[None]:
 
 
 def is_awaited(path: Path) -> bool:
-    """Return True if somebody stands in line for a lock that is held."""
+    """Return True if another process waits for a lock that is held."""
     return bool(_tickets(path))
 
 

@@ -178,7 +178,7 @@ class Tables:
             self._unwritten_commits = 0
 
     def has_many_versions(self, name: str, *, is_large: bool) -> bool:
-        """Return True if there are many versions of a table that nobody reads any more."""
+        """Return True if there are many versions of a table that are not read any more."""
         until = time.time() - _READ_FOR.total_seconds()
         with os.scandir(self.folder / unit_of(name) / "_versions") as files:
             unread = sum(file.stat().st_mtime < until for file in files)

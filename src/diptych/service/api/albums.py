@@ -12,7 +12,7 @@ from pydantic import Field
 
 from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
 from diptych.collection.browse.export import PictureExport
-from diptych.collection.chosen_items import chosen_items
+from diptych.collection.items_to_export import items_to_export
 from diptych.collection.search.query import HYBRID_OF_MODE
 from diptych.service.api.files import open_original
 from diptych.service.api.items import find_item, item_document
@@ -230,7 +230,7 @@ def export_answers(context: Context, hosted: Hosted, asked: Annotated[ExportPara
     if asked.q is not None:
         request_terms(asked.q, None)
     request_filter(context, asked.filter)
-    chosen, about = chosen_items(
+    chosen, about = items_to_export(
         collection,
         query=None if asked.q is None else parse_query(asked.q, find_picture=lambda _: None),
         filter=asked.filter,

@@ -9,7 +9,7 @@ from diptych.collection.search.query import Query
 from diptych.collection.storage.item import Item
 
 
-def chosen_items(
+def items_to_export(
     collection: CollectionReader,
     *,
     query: Query | str | None = None,
