@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -108,31 +107,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left)
 
 
-# What counting takes on quiet cores; slower and busier ones get more time.
-COUNTING_S = 0.02
-
-
-@lru_cache(maxsize=1)
-def _slowness() -> float:
-    """Return how many times as long as on that machine a test may take on this one."""
-    start = time.process_time()
-    sum(number * number % 7 for number in range(300_000))
-    return max(1.0, (time.process_time() - start) / COUNTING_S)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a quick test that takes too long: processor time, as a busy machine makes all wait.
-
-    A test that imports a module pays for all others of its worker, which is no fault of its own.
-    """
-    start, modules = time.process_time(), len(sys.modules)
+    """Fail a quick test that would be slow on any machine: processor time, with room for busy ones and for imports."""
+    start = time.process_time()
     result = yield
-    took, imported = time.process_time() - start, len(sys.modules) - modules
-    is_limited = item.config.getoption("--tier") == "quick" and not tiers.is_end_to_end(item)
-    if is_limited and took > tiers.QUICK_LIMIT_S * _slowness() and not imported:
+    took = time.process_time() - start
+    if item.config.getoption("--tier") == "quick" and not tiers.is_end_to_end(item) and took > tiers.QUICK_LIMIT_S:
         pytest.fail(
-            f"{took:.1f} s of processor time, more than a quick test may take ({tiers.QUICK_LIMIT_S:g} s): "
+            f"{took:.1f} s of processor time, far more than a quick test may take: "
             "make it smaller, or give it to the full tier in tests/tiers.py",
             pytrace=False,
         )

@@ -13,8 +13,9 @@ import pytest
 
 TIERS = ("quick", "full", "all")
 
-# A quick test that takes more processor time fails.
-QUICK_LIMIT_S = 1.0
+# A quick test takes about a second at most. One that takes so much processor time belongs to the full tier anywhere:
+# the limit is far off, as busy machines take several times as long and the first test pays for imports.
+QUICK_LIMIT_S = 15.0
 
 # The first folder under tests/ decides; modules directly under tests/ belong to the first shard.
 SHARD_FOLDERS = {
