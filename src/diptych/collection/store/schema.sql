@@ -1,0 +1,195 @@
+-- One schema for both engines. The dialect replaces the words in braces: {id} is a growing integer key, {int} a 64-bit
+-- integer, {real} a double, {blob} bytes, {text} text that is ordered by code point, {strict} strict types.
+-- Truth values are 0 or 1, JSON is text, times are nanoseconds since 1970.
+
+-- Settings by name: format, uuid, root, facts, history_days, counts.
+CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL) {strict};
+
+-- What points, features and thumbnails belong to: SHA-256 of a picture (kind 0) or of a text (kind 1).
+CREATE TABLE content (
+    id {id},
+    hash {blob} NOT NULL UNIQUE,
+    kind {int} NOT NULL
+) {strict};
+
+CREATE TABLE item (
+    id {id},
+    name {text} NOT NULL UNIQUE,
+    path {text} UNIQUE,
+    path_folded {text} NOT NULL DEFAULT '',
+    file_folded {text} NOT NULL DEFAULT '',
+    content {int} REFERENCES content,
+    size {int} NOT NULL DEFAULT 0,
+    mtime_ns {int} NOT NULL DEFAULT 0,
+    width {int} NOT NULL DEFAULT 0,
+    height {int} NOT NULL DEFAULT 0,
+    added_ns {int} NOT NULL,
+    updated_ns {int} NOT NULL,
+    taken {text} NOT NULL DEFAULT '',
+    latitude {real},
+    longitude {real},
+    labels {text} NOT NULL DEFAULT '[]',
+    metadata {text} NOT NULL DEFAULT '{}',
+    facts {text} NOT NULL DEFAULT '{}',
+    facts_read {text} NOT NULL DEFAULT '',
+    crc {int} NOT NULL
+) {strict};
+CREATE INDEX item_content ON item (content);
+CREATE INDEX item_taken ON item (taken, id);
+CREATE INDEX item_path ON item (path_folded, id);
+CREATE INDEX item_updated ON item (updated_ns, id);
+CREATE INDEX item_place ON item (latitude, longitude) WHERE latitude IS NOT NULL;
+
+CREATE TABLE caption (
+    id {id},
+    name {text} NOT NULL UNIQUE,
+    item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
+    place {int} NOT NULL,
+    text {text} NOT NULL,
+    folded {text} NOT NULL,
+    content {int} NOT NULL REFERENCES content,
+    crc {int} NOT NULL
+) {strict};
+CREATE INDEX caption_item ON caption (item, place);
+CREATE INDEX caption_content ON caption (content);
+
+-- Distinct values of labels, metadata and facts. Kind: 0 text, 1 number, 2 truth, 3 other.
+CREATE TABLE value (
+    id {id},
+    field {text} NOT NULL,
+    kind {int} NOT NULL,
+    text {text} NOT NULL,
+    folded {text} NOT NULL,
+    number {real},
+    UNIQUE (field, kind, text)
+) {strict};
+CREATE TABLE item_value (
+    value {int} NOT NULL REFERENCES value,
+    item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
+    PRIMARY KEY (value, item)
+) {clustered};
+CREATE INDEX item_value_item ON item_value (item, value);
+
+-- What is found by words, as tokens joined by blanks. Kind 0 is an item, kind 1 one of its captions.
+CREATE TABLE said (
+    id {id},
+    item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
+    kind {int} NOT NULL,
+    caption {int} REFERENCES caption ON DELETE CASCADE,
+    name {text} NOT NULL DEFAULT '',
+    label {text} NOT NULL DEFAULT '',
+    field {text} NOT NULL DEFAULT '',
+    picture {text} NOT NULL DEFAULT '',
+    caption_words {text} NOT NULL DEFAULT ''
+) {strict};
+CREATE INDEX said_item ON said (item);
+CREATE INDEX said_caption ON said (caption);
+
+CREATE TABLE thumbnail (content {int} PRIMARY KEY REFERENCES content ON DELETE CASCADE, jpeg {blob} NOT NULL, crc {int} NOT NULL) {strict};
+
+-- Words: a JSON list of the words; boxes: eight float32 for each.
+CREATE TABLE picture_text (
+    content {int} PRIMARY KEY REFERENCES content ON DELETE CASCADE,
+    text {text} NOT NULL,
+    words {text} NOT NULL,
+    boxes {blob} NOT NULL,
+    crc {int} NOT NULL
+) {strict};
+
+CREATE TABLE encoder (
+    id {id},
+    fingerprint {text} NOT NULL,
+    side {text} NOT NULL,
+    width {int} NOT NULL,
+    UNIQUE (fingerprint, side)
+) {strict};
+-- Features are float32, as the encoder made them.
+CREATE TABLE feature (
+    encoder {int} NOT NULL REFERENCES encoder ON DELETE CASCADE,
+    content {int} NOT NULL REFERENCES content ON DELETE CASCADE,
+    v {blob} NOT NULL,
+    crc {int} NOT NULL,
+    PRIMARY KEY (encoder, content)
+) {strict};
+
+-- Search models. State: active, kept (searched by name), resting (kept for the way back), pending (becomes active when
+-- its points are made), unfinished (beside the others, its points are being made). Form: f16 or bits.
+CREATE TABLE model (
+    id {id},
+    name {text} NOT NULL,
+    fingerprint {text} NOT NULL UNIQUE,
+    image_fingerprint {text} NOT NULL,
+    text_fingerprint {text} NOT NULL,
+    kind {text} NOT NULL DEFAULT '',
+    width {int} NOT NULL DEFAULT 0,
+    form {text} NOT NULL DEFAULT '',
+    state {text} NOT NULL,
+    keeps_old {int} NOT NULL DEFAULT 0,
+    has_regions {int} NOT NULL DEFAULT 0,
+    saved {text} NOT NULL,
+    note {text} NOT NULL DEFAULT '{}'
+) {strict};
+CREATE UNIQUE INDEX model_active ON model (state) WHERE state = 'active';
+-- The files of a saved model: it travels with the database.
+CREATE TABLE model_file (
+    model {int} NOT NULL REFERENCES model ON DELETE CASCADE,
+    name {text} NOT NULL,
+    body {blob} NOT NULL,
+    sha256 {text} NOT NULL,
+    PRIMARY KEY (model, name)
+) {strict};
+CREATE TABLE model_history (id {id}, time_ns {int} NOT NULL, record {text} NOT NULL) {strict};
+
+CREATE TABLE album (id {id}, title {text} NOT NULL, folded {text} NOT NULL UNIQUE) {strict};
+CREATE TABLE album_item (
+    album {int} NOT NULL REFERENCES album ON DELETE CASCADE,
+    item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
+    place {int} NOT NULL,
+    PRIMARY KEY (album, item)
+) {strict};
+CREATE INDEX album_item_place ON album_item (album, place, item);
+CREATE INDEX album_item_item ON album_item (item);
+CREATE TABLE saved_search (id {id}, name {text} NOT NULL, folded {text} NOT NULL UNIQUE, document {text} NOT NULL) {strict};
+
+-- One row for each changed item, or for one thing that is no item; readers follow it by id.
+-- Kind: item (added, changed or removed), model, album, search, text, settings.
+CREATE TABLE change (
+    id {id},
+    time_ns {int} NOT NULL,
+    operation {text} NOT NULL,
+    kind {text} NOT NULL,
+    item {int}
+) {strict};
+CREATE INDEX change_operation ON change (operation);
+-- The states that can be asked for: one row for each operation that changed items.
+CREATE TABLE version (
+    id {id},
+    operation {text} NOT NULL UNIQUE,
+    time_ns {int} NOT NULL,
+    items {int} NOT NULL,
+    added {int} NOT NULL,
+    changed {int} NOT NULL,
+    removed {int} NOT NULL
+) {strict};
+
+-- Rows as they were until a time, for searches as of then.
+CREATE TABLE former_item (
+    id {int} NOT NULL, name {text} NOT NULL, path {text}, path_folded {text} NOT NULL, file_folded {text} NOT NULL,
+    content {int}, size {int} NOT NULL, mtime_ns {int} NOT NULL, width {int} NOT NULL, height {int} NOT NULL,
+    added_ns {int} NOT NULL, updated_ns {int} NOT NULL, taken {text} NOT NULL, latitude {real}, longitude {real},
+    labels {text} NOT NULL, metadata {text} NOT NULL, facts {text} NOT NULL, facts_read {text} NOT NULL,
+    crc {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (id, until_ns)
+) {strict};
+CREATE INDEX former_item_until ON former_item (until_ns);
+CREATE TABLE former_caption (
+    id {int} NOT NULL, name {text} NOT NULL, item {int} NOT NULL, place {int} NOT NULL, text {text} NOT NULL,
+    folded {text} NOT NULL, content {int} NOT NULL, crc {int} NOT NULL, until_ns {int} NOT NULL,
+    PRIMARY KEY (id, until_ns)
+) {strict};
+CREATE INDEX former_caption_item ON former_caption (item, until_ns);
+CREATE TABLE former_value (
+    value {int} NOT NULL, item {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (item, until_ns, value)
+) {clustered};
+
+-- Files that the last run could not read.
+CREATE TABLE unread (path {text} PRIMARY KEY, reason {text} NOT NULL) {strict};
