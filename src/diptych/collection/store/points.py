@@ -1,0 +1,270 @@
+"""Points and features in the tables: rows of float16, codes or float32, by content."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, IntArray
+from diptych.collection.storage.retriever_protocol import PointKind, Side
+from diptych.collection.store.copying import copy_in, copy_out
+from diptych.collection.store.dialect import Connection, in_words
+from diptych.errors import InvalidInputError
+
+POINT_KINDS: tuple[PointKind, ...] = ("image", "text", "region")
+ROWS_AT_ONCE = 1 << 15
+IDS_AT_ONCE = 10_000
+
+PointForm = Literal["f16", "bits"]
+_POINTS = """CREATE TABLE {table} (
+    id {{id}},
+    content {{int}} NOT NULL,
+    part {{int}} NOT NULL DEFAULT 0,
+    v {vector} NOT NULL,
+    crc {{int}} NOT NULL,
+    UNIQUE (content, part)
+) {{strict}}"""
+
+
+def point_table(model: int, side: PointKind) -> str:
+    """Return the name of the table that has the points of a model.
+
+    >>> point_table(3, "image")
+    'point_3_image'
+    """
+    return f"point_{int(model)}_{side}"
+
+
+def create_point_tables(db: Connection, model: int, width: int, form: PointForm) -> None:
+    """Make the empty tables of a model's points, of pictures, texts and regions, and note their form in its row.
+
+    ``width`` counts the float16 numbers or the bytes of a point.
+    """
+    for side in POINT_KINDS:
+        vector = "{blob}" if db.engine == "sqlite" else f"halfvec({width})" if form == "f16" else f"bit({8 * width})"
+        text = _POINTS.format(table=point_table(model, side), vector=vector)
+        db.run(in_words(text, db.words))
+    db.run("UPDATE model SET width = ?, form = ? WHERE id = ?", (width, form, model))
+
+
+def point_form(db: Connection, model: int) -> tuple[int, Any]:
+    """Return the width and the dtype of a model's points."""
+    width, form = db.rows("SELECT width, form FROM model WHERE id = ?", (model,))[0]
+    return int(width), np.uint8 if form == "bits" else np.float16
+
+
+def drop_point_tables(db: Connection, model: int) -> None:
+    """Remove all points of a model, with their tables."""
+    for side in POINT_KINDS:
+        db.run(f"DROP TABLE IF EXISTS {point_table(model, side)}")
+
+
+def point_crc(content: int, part: int, row: bytes) -> int:
+    """Return the checksum of a point or a feature: of its bytes and whose they are."""
+    return zlib.crc32(row, (content * 65_537 + part) & 0xFFFFFFFF)
+
+
+def put_points(
+    db: Connection,
+    model: int,
+    side: PointKind,
+    contents: Sequence[int] | IntArray,
+    vectors: AnyArray,
+    parts: Sequence[int] | IntArray | int = 0,
+) -> None:
+    """Store points: rows as :meth:`Scoring.stored` returns them. All that these contents had before are replaced.
+
+    All regions of a content are given at once. A replaced point has a new id, so that vector files see it.
+    """
+    ids = np.asarray(contents, dtype=np.int64)
+    numbers = np.broadcast_to(np.asarray(parts, dtype=np.int64), ids.shape)
+    rows = as_stored(vectors)
+    remove_points(db, model, side, ids)
+    _insert(db, point_table(model, side), ("content", "part", "v", "crc"), (ids, numbers, rows), (ids, numbers))
+
+
+def as_stored(vectors: AnyArray) -> AnyArray:
+    """Return points as they lie in the tables: float16, or codes as they are; raise for numbers beyond float16."""
+    rows = np.asarray(vectors)
+    if rows.dtype == np.uint8:
+        return np.ascontiguousarray(rows)
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(rows, dtype=np.float16)
+    if not np.isfinite(rows).all():
+        raise InvalidInputError("a point has coordinates that are not finite or beyond ±65504, the range of float16")
+    return rows
+
+
+def remove_points(db: Connection, model: int, side: PointKind, contents: Sequence[int] | IntArray) -> None:
+    """Remove all points of some contents."""
+    for ids in _pieces(contents):
+        condition, values = db.among("content", ids)
+        db.run(f"DELETE FROM {point_table(model, side)} WHERE {condition}", values)
+
+
+def read_points(
+    db: Connection, model: int, side: PointKind, contents: Sequence[int] | IntArray | None = None
+) -> tuple[IntArray, IntArray, AnyArray]:
+    """Return (contents, parts, vectors) of some contents or of all, ordered by content and part.
+
+    Contents without a point are left out.
+    """
+    if contents is None:
+        blocks = list(point_blocks(db, model, side))
+    else:
+        blocks = [_read(db, model, side, "", ids) for ids in _pieces(np.unique(np.asarray(contents)))]
+    blocks = blocks or [_read(db, model, side, "id < 0")]
+    _, owners, parts, vectors = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
+    order = np.lexsort((parts, owners))
+    return owners[order], parts[order], vectors[order]
+
+
+def point_blocks(
+    db: Connection, model: int, side: PointKind, after: int = 0, up_to: int | None = None
+) -> Iterator[tuple[IntArray, IntArray, IntArray, AnyArray]]:
+    """Yield (ids, contents, parts, vectors) of the points with ids after one, in the order of ids."""
+    bound = "" if up_to is None else f" AND id <= {int(up_to)}"
+    while True:
+        block = _read(db, model, side, f"id > {int(after)}{bound} ORDER BY id LIMIT {ROWS_AT_ONCE}")
+        if len(block[0]):
+            yield block
+            after = int(block[0][-1])
+        if len(block[0]) < ROWS_AT_ONCE:
+            return
+
+
+def point_range(db: Connection, model: int, side: PointKind) -> tuple[int, int]:
+    """Return how many points there are, and the highest id."""
+    count, last = db.rows(f"SELECT count(*), max(id) FROM {point_table(model, side)}")[0]
+    return count, last or 0
+
+
+def missing_points(db: Connection, model: int, side: PointKind) -> IntArray:
+    """Return the contents of items, or of captions for side ``text``, that have no point, by id."""
+    owners = "caption" if side == "text" else "item"
+    missing = db.ids(
+        f"SELECT content FROM {owners} WHERE content IS NOT NULL AND NOT EXISTS "
+        f"(SELECT 1 FROM {point_table(model, side)} p WHERE p.content = {owners}.content)"
+    )
+    return np.unique(missing)
+
+
+def encoder_id(db: Connection, fingerprint: str, side: Side, width: int) -> int:
+    """Return the id of an encoder of one side; one that is not known yet is noted."""
+    db.run(
+        "INSERT INTO encoder (fingerprint, side, width) VALUES (?, ?, ?) ON CONFLICT (fingerprint, side) DO NOTHING",
+        (fingerprint, side, width),
+    )
+    return int(db.value("SELECT id FROM encoder WHERE fingerprint = ? AND side = ?", (fingerprint, side)))
+
+
+def known_encoder(db: Connection, fingerprint: str, side: Side) -> int | None:
+    """Return the id of an encoder that has stored features, None where there is none."""
+    found: int | None = db.value("SELECT id FROM encoder WHERE fingerprint = ? AND side = ?", (fingerprint, side))
+    return found
+
+
+def put_features(db: Connection, encoder: int, contents: Sequence[int] | IntArray, rows: AnyArray) -> None:
+    """Store features as float32; those that these contents had before are replaced."""
+    ids = np.asarray(contents, dtype=np.int64)
+    for some in _pieces(ids):
+        condition, values = db.among("content", some)
+        db.run(f"DELETE FROM feature WHERE encoder = ? AND {condition}", (encoder, *values))
+    encoders = np.full(len(ids), encoder, dtype=np.int64)
+    vectors = np.ascontiguousarray(rows, dtype=np.float32)
+    _insert(db, "feature", ("encoder", "content", "v", "crc"), (encoders, ids, vectors), (ids, encoders))
+
+
+def read_features(
+    db: Connection, encoder: int, contents: Sequence[int] | IntArray | None = None
+) -> tuple[IntArray, AnyArray]:
+    """Return (contents, features) of some contents or of all, by content; those without features are left out."""
+    width = int(db.value("SELECT width FROM encoder WHERE id = ?", (encoder,)) or 0)
+    conditions: list[tuple[str, tuple[Any, ...]]] = [("", ())] if contents is None else []
+    for ids in [] if contents is None else _pieces(np.unique(np.asarray(contents))):
+        condition, values = db.among("content", ids)
+        conditions.append((f" AND {condition}", tuple(values)))
+    owners, rows = [np.zeros(0, dtype=np.int64)], [np.zeros((0, width), dtype=np.float32)]
+    for condition, values in conditions:
+        found = db.rows(
+            f"SELECT content, v FROM feature WHERE encoder = ?{condition} ORDER BY content", (encoder, *values)
+        )
+        owners.append(np.array([row[0] for row in found], dtype=np.int64))
+        rows.append(np.frombuffer(b"".join(row[1] for row in found), dtype=np.float32).reshape(len(found), width))
+    return np.concatenate(owners), np.concatenate(rows)
+
+
+def missing_features(db: Connection, encoder: int, side: Side) -> IntArray:
+    """Return the contents of items, or of captions, that have no features of an encoder, by id."""
+    owners = "caption" if side == "text" else "item"
+    missing = db.ids(
+        f"SELECT content FROM {owners} WHERE content IS NOT NULL AND NOT EXISTS "
+        f"(SELECT 1 FROM feature f WHERE f.encoder = ? AND f.content = {owners}.content)",
+        (encoder,),
+    )
+    return np.unique(missing)
+
+
+def prune_contents(db: Connection) -> int:
+    """Remove contents that neither live nor former rows name, with their points; return how many.
+
+    Their features, thumbnails and texts go with them.
+    """
+    owners = ("item", "caption", "former_item", "former_caption")
+    named = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.content = content.id)" for owner in owners)
+    ids = db.ids(f"SELECT id FROM content WHERE {named}")
+    models = [int(row[0]) for row in db.rows("SELECT id FROM model")]
+    for some in _pieces(ids):
+        for model in models:
+            for side in POINT_KINDS:
+                remove_points(db, model, side, some)
+        condition, values = db.among("id", some)
+        db.run(f"DELETE FROM content WHERE {condition}", values)
+    return len(ids)
+
+
+def _pieces(ids: Sequence[int] | IntArray) -> Iterator[IntArray]:
+    array = np.asarray(ids, dtype=np.int64)
+    for start in range(0, len(array), IDS_AT_ONCE):
+        yield array[start : start + IDS_AT_ONCE]
+
+
+def _insert(
+    db: Connection, table: str, columns: Sequence[str], arrays: Sequence[AnyArray], keys: tuple[IntArray, IntArray]
+) -> None:
+    """Insert rows of two integers, a vector and its checksum."""
+    first, second, vectors = arrays
+    blobs = [vector.tobytes() for vector in vectors]
+    codes = [point_crc(*row) for row in zip(keys[0].tolist(), keys[1].tolist(), blobs, strict=True)]
+    if db.engine == "sqlite":
+        db.load(table, columns, zip(first.tolist(), second.tolist(), blobs, codes, strict=True))
+    elif len(blobs):
+        copy_in(_raw(db), table, columns, (first, second, vectors, np.array(codes, dtype=np.int64)))
+
+
+def _read(
+    db: Connection, model: int, side: PointKind, condition: str, ids: IntArray | None = None
+) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
+    """Return (ids, contents, parts, vectors) of the points that meet a condition, or of some contents."""
+    width, dtype = point_form(db, model)
+    values: Sequence[Any] = ()
+    if ids is not None and db.engine == "sqlite":
+        condition, values = db.among("content", ids)
+    elif ids is not None:
+        # COPY takes no parameters.
+        condition = f"content = ANY('{{{','.join(map(str, ids.tolist()))}}}'::bigint[])"
+    query = f"SELECT id, content, part, v FROM {point_table(model, side)} WHERE {condition}"
+    if db.engine != "sqlite":
+        numbers, owners, parts, vectors = copy_out(_raw(db), query, [(np.int64, 0)] * 3 + [(dtype, width)])
+        return numbers, owners, parts, vectors
+    rows = db.rows(query, values)
+    keys = np.array([row[:3] for row in rows], dtype=np.int64).reshape(len(rows), 3)
+    found = np.frombuffer(b"".join(row[3] for row in rows), dtype=dtype).reshape(len(rows), width)
+    return keys[:, 0], keys[:, 1], keys[:, 2], found
+
+
+def _raw(db: Connection) -> Any:
+    return db.raw  # type: ignore[attr-defined]
