@@ -111,6 +111,7 @@ CREATE TABLE feature (
     crc {int} NOT NULL,
     PRIMARY KEY (encoder, content)
 ) {strict};
+CREATE INDEX feature_content ON feature (content);
 
 -- Search models. State: active, kept (searched by name), resting (kept for the way back), pending (becomes active when
 -- its points are made), unfinished (beside the others, its points are being made). Form: f16 or bits.
@@ -161,10 +162,10 @@ CREATE TABLE change (
     item {int}
 ) {strict};
 CREATE INDEX change_operation ON change (operation);
--- The states that can be asked for: one row for each operation that changed items.
+-- The states that can be asked for: one row for each operation that changed items, several where others wrote between.
 CREATE TABLE version (
     id {id},
-    operation {text} NOT NULL UNIQUE,
+    operation {text} NOT NULL,
     time_ns {int} NOT NULL,
     items {int} NOT NULL,
     added {int} NOT NULL,
@@ -190,6 +191,12 @@ CREATE INDEX former_caption_item ON former_caption (item, until_ns);
 CREATE TABLE former_value (
     value {int} NOT NULL, item {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (item, until_ns, value)
 ) {clustered};
+CREATE TABLE former_said (
+    id {int} NOT NULL, item {int} NOT NULL, kind {int} NOT NULL, caption {int}, name {text} NOT NULL,
+    label {text} NOT NULL, field {text} NOT NULL, picture {text} NOT NULL, caption_words {text} NOT NULL,
+    until_ns {int} NOT NULL, PRIMARY KEY (id, until_ns)
+) {strict};
+CREATE INDEX former_said_item ON former_said (item, until_ns);
 
 -- Files that the last run could not read.
 CREATE TABLE unread (path {text} PRIMARY KEY, reason {text} NOT NULL) {strict};

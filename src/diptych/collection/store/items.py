@@ -1,0 +1,320 @@
+"""Items as rows: read by number, name, path and content; written and removed whole, with what they were before."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+
+from diptych.arrays import IntArray
+from diptych.collection.storage.item import Item
+from diptych.collection.store.crc import row_crc
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.store import Store
+
+PICTURE, TEXT = 0, 1
+"""Kinds of content."""
+
+COLUMNS = (
+    *("name", "path", "path_folded", "file_folded", "content", "size", "mtime_ns", "width", "height"),
+    *("added_ns", "updated_ns", "taken", "latitude", "longitude", "labels", "metadata", "facts", "facts_read"),
+)
+"""The columns of ``item`` but for ``id`` and ``crc``, in the order of the schema."""
+CAPTION_COLUMNS = ("name", "item", "place", "text", "folded", "content")
+SAID_COLUMNS = ("item", "kind", "caption", "name", "label", "field", "picture", "caption_words")
+
+_READ = (
+    *("name", "path", "size", "mtime_ns", "width", "height", "labels", "metadata"),
+    *("added_ns", "updated_ns", "facts", "facts_read"),
+)
+_SELECT = (
+    f"SELECT item.id, content.hash, {', '.join(f'item.{name}' for name in _READ)} "
+    "FROM item LEFT JOIN content ON content.id = item.content"
+)
+_MARKS_AT_ONCE = 500
+_ROWS_AT_ONCE = 50
+
+
+def items_by_id(db: Connection, ids: IntArray | Sequence[int]) -> list[Item]:
+    """Return the items with some ids, in that order; ids of no item are left out."""
+    found = _numbered(db, *db.among("item.id", ids))
+    return [found[number] for number in map(int, ids) if number in found]
+
+
+def items_by_name(db: Connection, names: Iterable[str]) -> dict[str, tuple[int, Item]]:
+    """Return the items with some public ids, each with its number."""
+    return {item.id: (number, item) for number, item in _with_texts(db, "item.name", names)}
+
+
+def items_by_path(db: Connection, paths: Iterable[str]) -> dict[str, tuple[int, Item]]:
+    """Return the items of some stored paths, each with its number."""
+    return {str(item.path): (number, item) for number, item in _with_texts(db, "item.path", paths)}
+
+
+def items_by_content(db: Connection, hashes: Iterable[str]) -> dict[str, list[tuple[int, Item]]]:
+    """Return the items whose files have some hashes, each with its number, those with the smallest first."""
+    found: dict[str, list[tuple[int, Item]]] = {}
+    for number, item in sorted(_with_texts(db, "content.hash", map(bytes.fromhex, hashes)), key=lambda one: one[0]):
+        found.setdefault(str(item.content_hash), []).append((number, item))
+    return found
+
+
+def items_after(db: Connection, after: int, limit: int) -> list[tuple[int, Item]]:
+    """Return the next items by number, behind one."""
+    numbers = db.rows("SELECT id FROM item WHERE id > ? ORDER BY id LIMIT ?", (after, limit))
+    return list(_numbered(db, *db.among("item.id", [number for (number,) in numbers])).items())
+
+
+def iterate_items(store: Store, at_once: int = 1000) -> Iterator[tuple[int, Item]]:
+    """Yield all items with their numbers, in short transactions: one that lasts would hold up the log's checkpoints."""
+    after = 0
+    while True:
+        with store.reading() as db:
+            found = items_after(db, after, at_once)
+        if not found:
+            return
+        yield from found
+        after = found[-1][0]
+
+
+def count_items(db: Connection) -> int:
+    """Return how many items there are."""
+    return int(db.value("SELECT count(*) FROM item"))
+
+
+def next_time(db: Connection) -> int:
+    """Return the time of a change that is made now: later than all before it, even if the clock was set back."""
+    last = db.value("SELECT max(time_ns) FROM version") or 0
+    return max(time.time_ns(), int(last) + 1)
+
+
+def content_ids(db: Connection, hashes: Sequence[str], kind: int) -> dict[str, int]:
+    """Return the ids of contents by SHA-256, and store those that are new."""
+    keys = list(dict.fromkeys(map(bytes.fromhex, hashes)))
+    sql = "SELECT hash, id FROM content WHERE hash"
+    found = {bytes(key): number for key, number in _among(db, sql, keys)}
+    fresh = [(key, kind) for key in keys if key not in found]
+    found |= {bytes(key): number for number, key in _inserted(db, "content", ("hash", "kind"), fresh, "hash")}
+    return {key.hex(): number for key, number in found.items()}
+
+
+def put_items(db: Connection, items: Sequence[Item], *, operation: str, now_ns: int) -> list[int]:
+    """Insert items, or replace those of the same public id, with everything that is found by; return their numbers.
+
+    What is replaced is kept as former rows. ``now_ns`` is :func:`next_time`; it becomes the time of the change. Calls
+    that follow one another in one operation make one version.
+    """
+    known = {name: (number, added) for number, name, added in _known(db, items)}
+    if known:
+        numbers = [number for number, _ in known.values()]
+        _keep_former(db, numbers, now_ns)
+        for table in ("item_value", "said"):
+            db.run(*_where(f"DELETE FROM {table}", *db.among("item", numbers)))
+    contents = content_ids(db, [item.content_hash for item in items if item.content_hash is not None], PICTURE)
+    rows = {item.id: _item_row(item, contents, now_ns, known.get(item.id, (0, 0))[1]) for item in items}
+    by_name = {name: number for name, (number, _) in known.items()}
+    _replace(db, [(number, rows[name]) for name, number in by_name.items()])
+    fresh = [row for name, row in rows.items() if name not in known]
+    by_name |= {name: number for number, name in _inserted(db, "item", (*COLUMNS, "crc"), fresh, "name")}
+    _put_captions(db, items, by_name, len(known))
+    note_change(db, list(by_name.values()), operation, now_ns, added=len(fresh), changed=len(known))
+    return [by_name[item.id] for item in items]
+
+
+def remove_items(db: Connection, ids: IntArray | Sequence[int], *, operation: str, now_ns: int) -> None:
+    """Remove items; former rows stay. What is written in their pictures is forgotten unless others have the same."""
+    condition, values = db.among("item.id", ids)
+    numbers = [number for (number,) in db.rows(f"SELECT id FROM item WHERE {condition}", values)]
+    if not numbers:
+        return
+    _keep_former(db, numbers, now_ns)
+    contents = db.rows(f"SELECT DISTINCT content FROM item WHERE content IS NOT NULL AND {condition}", values)
+    db.run(f"DELETE FROM item WHERE {condition}", values)
+    alone, values = db.among("content", [content for (content,) in contents])
+    db.run(
+        f"DELETE FROM picture_text WHERE {alone} AND NOT EXISTS (SELECT 1 FROM item WHERE item.content = "
+        "picture_text.content)",
+        values,
+    )
+    note_change(db, numbers, operation, now_ns, removed=len(numbers))
+
+
+def note_change(
+    db: Connection,
+    ids: Sequence[int],
+    operation: str,
+    now_ns: int,
+    *,
+    added: int = 0,
+    changed: int = 0,
+    removed: int = 0,
+) -> None:
+    """Tell readers which items have changed, and count it in the version of the operation."""
+    db.load("change", ("time_ns", "operation", "kind", "item"), [(now_ns, operation, "item", one) for one in ids])
+    last = db.rows("SELECT id, operation, items FROM version ORDER BY id DESC LIMIT 1")
+    if not last:
+        before = count_items(db) - added + removed
+        last = [(1, "", before)]
+        db.run("INSERT INTO version VALUES (?, ?, ?, ?, 0, 0, 0)", (1, "", now_ns - 1, before))
+    number, of, items = last[0]
+    counts = (now_ns, items + added - removed, added, changed, removed)
+    if of == operation:
+        db.run(
+            "UPDATE version SET time_ns = ?, items = ?, added = added + ?, changed = changed + ?, "
+            "removed = removed + ? WHERE id = ?",
+            (*counts, number),
+        )
+    else:
+        db.run("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)", (number + 1, operation, *counts))
+
+
+def _numbered(db: Connection, condition: str, values: Sequence[Any]) -> dict[int, Item]:
+    rows = db.rows(f"{_SELECT} WHERE {condition} ORDER BY item.id", values)
+    return dict(_items(db, rows))
+
+
+def _with_texts(db: Connection, column: str, texts: Iterable[Any]) -> list[tuple[int, Item]]:
+    return list(_items(db, _among(db, f"{_SELECT} WHERE {column}", list(texts))))
+
+
+def _items(db: Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Item]]:
+    condition, values = db.among("item", [row[0] for row in rows])
+    captions: dict[int, list[tuple[str, str]]] = {}
+    for item, name, text in db.rows(
+        f"SELECT item, name, text FROM caption WHERE {condition} ORDER BY item, place", values
+    ):
+        captions.setdefault(item, []).append((name, text))
+    for number, content, *columns in rows:
+        yield number, _item(content, dict(zip(_READ, columns, strict=True)), captions.get(number, ()))
+
+
+def _item(content: bytes | None, row: dict[str, Any], captions: Sequence[tuple[str, str]]) -> Item:
+    for name in ("metadata", "facts"):
+        # Most have none, and this is done for every answer.
+        row[name] = {} if row[name] == "{}" else json.loads(row[name])
+    row["labels"] = () if row["labels"] == "[]" else tuple(json.loads(row["labels"]))
+    return Item(
+        id=row.pop("name"),
+        content_hash=None if content is None else bytes(content).hex(),
+        caption_ids=tuple(name for name, _ in captions),
+        captions=tuple(text for _, text in captions),
+        **row,
+    )
+
+
+def _known(db: Connection, items: Sequence[Item]) -> list[tuple[Any, ...]]:
+    return _among(db, "SELECT id, name, added_ns FROM item WHERE name", [item.id for item in items])
+
+
+def _item_row(item: Item, contents: Mapping[str, int], now_ns: int, added_ns: int) -> tuple[Any, ...]:
+    fields = item.fields
+    taken = fields.get("taken")
+    path = item.path or ""
+    row = (
+        *(item.id, item.path, path.casefold(), PurePath(path).name.casefold()),
+        None if item.content_hash is None else contents[item.content_hash],
+        *(item.size, item.mtime_ns, item.width, item.height, added_ns or now_ns, now_ns),
+        *(taken if isinstance(taken, str) else "", *coordinates(fields)),
+        *(_json(list(item.labels)), _json(item.metadata), _json(item.facts), item.facts_read),
+    )
+    return (*row, row_crc(row))
+
+
+def coordinates(fields: Mapping[str, Any]) -> tuple[float, float] | tuple[None, None]:
+    """Return latitude and longitude of an item's fields, None where they are no place on earth."""
+    place = fields.get("latitude"), fields.get("longitude")
+    if all(isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in place):
+        latitude, longitude = (float(one) for one in place if one is not None)
+        if abs(latitude) <= 90 and abs(longitude) <= 180:
+            return latitude, longitude
+    return None, None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else ("[]" if isinstance(value, list) else "{}")
+
+
+def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> None:
+    if not rows:
+        return
+    # Two items may swap their paths: first nobody has one.
+    db.run(*_where("UPDATE item SET path = NULL", *db.among("id", [number for number, _ in rows])))
+    columns = ", ".join(f"{name} = ?" for name in (*COLUMNS, "crc"))
+    db.many(f"UPDATE item SET {columns} WHERE id = ?", [(*row, number) for number, row in rows])
+
+
+def _put_captions(db: Connection, items: Sequence[Item], by_name: Mapping[str, int], n_known: int) -> None:
+    texts = [text for item in items for text in item.captions]
+    hashes = {text: sha256(text.encode()).hexdigest() for text in texts}
+    contents = content_ids(db, list(hashes.values()), TEXT) if texts else {}
+    rows: dict[str, tuple[Any, ...]] = {}
+    for item in items:
+        for place, (name, text) in enumerate(zip(item.caption_ids, item.captions, strict=True)):
+            row = (name, by_name[item.id], place, text, text.casefold(), contents[hashes[text]])
+            rows[name] = (*row, row_crc(row))
+    there: dict[str, tuple[Any, ...]] = {}
+    if n_known:
+        condition, values = db.among("item", list(by_name.values()))
+        columns = ", ".join((*CAPTION_COLUMNS, "crc"))
+        there = {row[1]: row for row in db.rows(f"SELECT id, {columns} FROM caption WHERE {condition}", values)}
+    gone = [row[0] for name, row in there.items() if name not in rows]
+    if gone:
+        db.run(*_where("DELETE FROM caption", *db.among("id", gone)))
+    changed = [(*row, there[name][0]) for name, row in rows.items() if name in there and there[name][1:] != row]
+    columns = ", ".join(f"{name} = ?" for name in (*CAPTION_COLUMNS, "crc"))
+    db.many(f"UPDATE caption SET {columns} WHERE id = ?", changed)
+    fresh = [row for name, row in rows.items() if name not in there]
+    _inserted(db, "caption", (*CAPTION_COLUMNS, "crc"), fresh, "name")
+
+
+def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:
+    """Copy the rows of items that change now; what was not there a moment ago leaves nothing."""
+    condition, values = db.among("id", numbers)
+    names = ", ".join(("id", *COLUMNS, "crc"))
+    before = f"FROM item WHERE updated_ns < ? AND {condition}"
+    db.run(
+        f"INSERT INTO former_item ({names}, until_ns) SELECT {names}, CAST(? AS {db.words['int']}) {before}",
+        (now_ns, now_ns, *values),
+    )
+    for table, former, columns in (
+        ("caption", "former_caption", ("id", *CAPTION_COLUMNS, "crc")),
+        ("item_value", "former_value", ("value", "item")),
+        ("said", "former_said", ("id", *SAID_COLUMNS)),
+    ):
+        names = ", ".join(columns)
+        db.run(
+            f"INSERT INTO {former} ({names}, until_ns) SELECT {names}, CAST(? AS {db.words['int']}) FROM {table} "
+            f"WHERE item IN (SELECT id {before})",
+            (now_ns, now_ns, *values),
+        )
+
+
+def _where(statement: str, condition: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    return f"{statement} WHERE {condition}", values
+
+
+def _among(db: Connection, select: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement that ends with a column, where that has one of some texts or bytes."""
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(values), _MARKS_AT_ONCE):
+        part = values[start : start + _MARKS_AT_ONCE]
+        rows += db.rows(f"{select} IN ({', '.join('?' * len(part))})", part)
+    return rows
+
+
+def _inserted(
+    db: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], key: str
+) -> list[tuple[int, Any]]:
+    """Insert rows, and return the id and the key of each."""
+    found: list[tuple[Any, ...]] = []
+    row_marks = f"({', '.join('?' * len(columns))})"
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        marks = ", ".join([row_marks] * len(part))
+        values = [value for row in part for value in row]
+        found += db.rows(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {marks} RETURNING id, {key}", values)
+    return [(int(number), bytes(name) if isinstance(name, memoryview) else name) for number, name in found]

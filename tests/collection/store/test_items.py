@@ -1,0 +1,152 @@
+"""Items as rows: what is put is read back, what it replaces is kept, and what hangs on an item goes with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from diptych.collection.storage.item import Item
+from diptych.collection.store.crc import row_crc
+from diptych.collection.store.items import (
+    CAPTION_COLUMNS,
+    COLUMNS,
+    content_ids,
+    count_items,
+    items_by_content,
+    items_by_id,
+    items_by_name,
+    items_by_path,
+    iterate_items,
+    next_time,
+    put_items,
+    remove_items,
+)
+from diptych.collection.store.store import Store
+
+_operations = count()
+
+
+def boat(number: int = 0, **changes: object) -> Item:
+    """Return an item with everything that one can have."""
+    item = Item(
+        id=f"boat-{number}",
+        path=f"Boats/Größe {number}.JPG",
+        content_hash=f"{number:064x}",
+        size=1234,
+        mtime_ns=5,
+        width=640,
+        height=480,
+        labels=("boat", "red"),
+        metadata={"year": 2010, "tags": ["a", "b"], "camera": {"make": "X"}},
+        caption_ids=(f"boat-{number}-a", f"boat-{number}-b"),
+        captions=("a red boat", "on the sea"),
+        facts={"taken": "2019-07-14T10:00:00", "latitude": 38.7, "longitude": -9.1},
+        facts_read="1 all",
+    )
+    return replace(item, **changes)  # type: ignore[arg-type]
+
+
+def put(store: Store, *items: Item) -> list[int]:
+    """Write items in an operation of their own."""
+    operation = str(next(_operations))
+    return store.write(lambda db: put_items(db, items, operation=operation, now_ns=next_time(db)))
+
+
+def remove(store: Store, *numbers: int) -> None:
+    """Remove items in an operation of its own."""
+    operation = str(next(_operations))
+    store.write(lambda db: remove_items(db, numbers, operation=operation, now_ns=next_time(db)))
+
+
+def said(item: Item) -> Item:
+    """Return an item without the times that writing gave it."""
+    return replace(item, added_ns=0, updated_ns=0)
+
+
+def test_what_is_put_is_read_back(store: Store) -> None:
+    items = [boat(0), boat(1), Item("text", None, None, captions=("only words",), caption_ids=("text-a",))]
+    first, second, third = put(store, *items)
+    with store.reading() as db:
+        assert [said(item) for item in items_by_id(db, [third, first, 99, second])] == [items[2], items[0], items[1]]
+        assert items_by_name(db, ["boat-1", "none"])["boat-1"][0] == second
+        assert items_by_path(db, ["Boats/Größe 0.JPG"])["Boats/Größe 0.JPG"][0] == first
+        assert items_by_content(db, [f"{1:064x}"])[f"{1:064x}"][0][0] == second
+        row = db.rows("SELECT taken, latitude, longitude, path_folded, file_folded FROM item WHERE id = ?", (first,))
+    assert row == [("2019-07-14T10:00:00", 38.7, -9.1, "boats/grösse 0.jpg", "grösse 0.jpg")]
+    assert [number for number, _ in iterate_items(store, 2)] == [first, second, third]
+
+
+def test_items_that_are_replaced_keep_their_number_the_time_of_addition_and_captions_that_stay(store: Store) -> None:
+    (number,) = put(store, boat())
+    with store.reading() as db:
+        before = items_by_id(db, [number])[0]
+        captions = dict(db.rows("SELECT name, id FROM caption"))
+    assert put(store, boat(labels=(), caption_ids=("new", "boat-0-b"), captions=("a blue boat", "on the sea"))) == [
+        number
+    ]
+    with store.reading() as db:
+        after = items_by_id(db, [number])[0]
+        assert dict(db.rows("SELECT name, id FROM caption"))["boat-0-b"] == captions["boat-0-b"]
+        assert count_items(db) == 1
+    assert (after.added_ns, after.captions, after.labels) == (before.added_ns, ("a blue boat", "on the sea"), ())
+    assert after.updated_ns > before.updated_ns
+
+
+def test_two_items_may_swap_their_paths_in_one_write(store: Store) -> None:
+    put(store, boat(0), boat(1))
+    put(store, boat(0, path=boat(1).path), boat(1, path=boat(0).path))
+    with store.reading() as db:
+        assert items_by_path(db, [str(boat(1).path)])[str(boat(1).path)][1].id == "boat-0"
+
+
+def test_rows_keep_the_checksum_of_what_is_in_them_also_as_former_rows(store: Store) -> None:
+    (number,) = put(store, boat())
+    put(store, boat(labels=()))
+    remove(store, number)
+    with store.reading() as db:
+        for table, columns in (("former_item", COLUMNS), ("former_caption", CAPTION_COLUMNS)):
+            rows = db.rows(f"SELECT {', '.join(columns)}, crc FROM {table}")
+            assert len(rows) in (2, 4)
+            assert all(row_crc(row[:-1]) == row[-1] for row in rows)
+
+
+def test_an_item_that_is_removed_leaves_nothing_but_former_rows_and_its_contents(store: Store) -> None:
+    numbers = put(store, boat(0), boat(1))
+    remove(store, numbers[0], 99)
+    with store.reading() as db:
+        assert [item.id for item in items_by_id(db, numbers)] == ["boat-1"]
+        for table in ("caption", "item_value", "said"):
+            assert set(db.rows(f"SELECT DISTINCT item FROM {table}")) <= {(numbers[1],)}
+        assert db.value("SELECT count(*) FROM former_item") == 1
+        assert db.value("SELECT count(*) FROM content") == 4
+
+
+def test_each_operation_is_one_version_and_each_item_one_change(store: Store) -> None:
+    def add_in_two_batches(*batches: Item) -> None:
+        for one in batches:
+            store.write(lambda db, one=one: put_items(db, [one], operation="add", now_ns=next_time(db)))
+
+    add_in_two_batches(boat(0), boat(1))
+    (number,) = put(store, boat(1, labels=()))
+    remove(store, number)
+    with store.reading() as db:
+        assert db.rows("SELECT id, items, added, changed, removed FROM version ORDER BY id") == [
+            (1, 0, 0, 0, 0),
+            (2, 2, 2, 0, 0),
+            (3, 2, 0, 1, 0),
+            (4, 1, 0, 0, 1),
+        ]
+        assert [item for (item,) in db.rows("SELECT item FROM change ORDER BY id")] == [1, 2, number, number]
+        times = [time for (time,) in db.rows("SELECT time_ns FROM version ORDER BY id")]
+    assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_contents_are_numbered_once(store: Store, kind: int) -> None:
+    hashes = [f"{number:064x}" for number in range(1200)]
+    first = store.write(lambda db: content_ids(db, hashes[:700], kind))
+    again = store.write(lambda db: content_ids(db, hashes[::-1], kind))
+    assert {name: again[name] for name in first} == first
+    assert len(set(again.values())) == len(hashes)
