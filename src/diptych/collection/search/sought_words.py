@@ -28,7 +28,7 @@ _IRREGULAR = (
 _OTHER_NUMBER = {one: other for pair in _IRREGULAR for one, other in permutations(pair.split())}
 _ENDS_IN_ES = ("s", "x", "z", "ch", "sh")
 _SHORTEST_NOUN = 3
-_FILE_NAME, _CAPTION, _LABEL, _PICTURE = "file name", "caption", "label", "text in picture"
+FILE_NAME, CAPTION, LABEL, PICTURE = "file name", "caption", "label", "text in picture"
 # What people and cameras write into files, by the names of the fields.
 _FIELDS = {"keywords": "keyword"}
 
@@ -116,7 +116,7 @@ class SoughtWords:
         """Return in which fields an item has some of the words, and whether it has all of them."""
         found: dict[str, None] = {}
         left, phrases = set(self.words), set(self.phrases)
-        for name, value in _fields(item, text):
+        for name, value in said_fields(item, text):
             held = f" {' '.join(folded_words(value))} "
             here = {word for word in self.words if any(_holds(held, form) for form in self.forms(word))}
             if here:
@@ -132,7 +132,7 @@ class SoughtWords:
 
     def names_in(self, item: Item, text: PictureText | None) -> frozenset[str]:
         """Return the telling words that an item has anywhere but in its captions."""
-        values = (value for name, value in _fields(item, text) if name != _CAPTION)
+        values = (value for name, value in said_fields(item, text) if name != CAPTION)
         held = f" {' '.join(word for value in values for word in folded_words(value))} "
         return frozenset(word for word in self.telling if _holds(held, word))
 
@@ -148,13 +148,14 @@ def _holds(text: str, words: str) -> bool:
     return f" {words} " in text or (not words.isascii() and words in text)
 
 
-def _fields(item: Item, text: PictureText | None) -> Iterator[tuple[str, str]]:
+def said_fields(item: Item, text: PictureText | None) -> Iterator[tuple[str, str]]:
+    """Yield the texts that an item is found by, each with the name of the field that it stands in."""
     if text is not None:
-        yield _PICTURE, text.text
-    yield from ((_CAPTION, caption) for caption in item.captions)
-    yield from ((_LABEL, label) for label in item.labels)
+        yield PICTURE, text.text
+    yield from ((CAPTION, caption) for caption in item.captions)
+    yield from ((LABEL, label) for label in item.labels)
     if item.path is not None:
-        yield _FILE_NAME, str(split_moment(item.path)[0].with_suffix(""))
+        yield FILE_NAME, str(split_moment(item.path)[0].with_suffix(""))
     yield from ((_FIELDS.get(name, name), said) for name, value in item.metadata.items() for said in _texts(value))
 
 
