@@ -53,7 +53,8 @@ CREATE TABLE caption (
 CREATE INDEX caption_item ON caption (item, place);
 CREATE INDEX caption_content ON caption (content);
 
--- Distinct values of labels, metadata and facts. Kind: 0 text, 1 number, 2 truth, 3 other.
+-- Distinct values of labels, metadata and facts. Kind: 0 text, 1 number, 2 truth, 3 other. Key: 64 bits of the hash of
+-- field, kind and text, which may be longer than an index allows.
 CREATE TABLE value (
     id {id},
     field {text} NOT NULL,
@@ -61,8 +62,10 @@ CREATE TABLE value (
     text {text} NOT NULL,
     folded {text} NOT NULL,
     number {real},
-    UNIQUE (field, kind, text)
+    key {int} NOT NULL
 ) {strict};
+CREATE INDEX value_key ON value (key);
+CREATE INDEX value_field ON value (field, id);
 CREATE TABLE item_value (
     value {int} NOT NULL REFERENCES value,
     item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
