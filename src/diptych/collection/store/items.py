@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -15,6 +14,8 @@ from diptych.collection.storage.item import Item
 from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
+from diptych.collection.store.values import coordinates_of, taken_of, value_ids, values_of
+from diptych.collection.store.words import SAID_COLUMNS, said_rows
 
 PICTURE, TEXT = 0, 1
 """Kinds of content."""
@@ -25,7 +26,7 @@ COLUMNS = (
 )
 """The columns of ``item`` but for ``id`` and ``crc``, in the order of the schema."""
 CAPTION_COLUMNS = ("name", "item", "place", "text", "folded", "content")
-SAID_COLUMNS = ("item", "kind", "caption", "name", "label", "field", "picture", "caption_words")
+_SAID_COLUMNS = ("item", "caption", *SAID_COLUMNS)
 
 _READ = (
     *("name", "path", "size", "mtime_ns", "width", "height", "labels", "metadata"),
@@ -120,7 +121,9 @@ def put_items(db: Connection, items: Sequence[Item], *, operation: str, now_ns: 
     _replace(db, [(number, rows[name]) for name, number in by_name.items()])
     fresh = [row for name, row in rows.items() if name not in known]
     by_name |= {name: number for number, name in _inserted(db, "item", (*COLUMNS, "crc"), fresh, "name")}
-    _put_captions(db, items, by_name, len(known))
+    caption_numbers = _put_captions(db, items, by_name, len(known))
+    _put_values(db, items, by_name)
+    put_said(db, [(by_name[item.id], item) for item in items], contents, caption_numbers)
     note_change(db, list(by_name.values()), operation, now_ns, added=len(fresh), changed=len(known))
     return [by_name[item.id] for item in items]
 
@@ -212,26 +215,15 @@ def _known(db: Connection, items: Sequence[Item]) -> list[tuple[Any, ...]]:
 
 def _item_row(item: Item, contents: Mapping[str, int], now_ns: int, added_ns: int) -> tuple[Any, ...]:
     fields = item.fields
-    taken = fields.get("taken")
     path = item.path or ""
     row = (
         *(item.id, item.path, path.casefold(), PurePath(path).name.casefold()),
         None if item.content_hash is None else contents[item.content_hash],
         *(item.size, item.mtime_ns, item.width, item.height, added_ns or now_ns, now_ns),
-        *(taken if isinstance(taken, str) else "", *coordinates(fields)),
+        *(taken_of(fields), *coordinates_of(fields)),
         *(_json(list(item.labels)), _json(item.metadata), _json(item.facts), item.facts_read),
     )
     return (*row, row_crc(row))
-
-
-def coordinates(fields: Mapping[str, Any]) -> tuple[float, float] | tuple[None, None]:
-    """Return latitude and longitude of an item's fields, None where they are no place on earth."""
-    place = fields.get("latitude"), fields.get("longitude")
-    if all(isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in place):
-        latitude, longitude = (float(one) for one in place if one is not None)
-        if abs(latitude) <= 90 and abs(longitude) <= 180:
-            return latitude, longitude
-    return None, None
 
 
 def _json(value: Any) -> str:
@@ -247,7 +239,7 @@ def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> Non
     db.many(f"UPDATE item SET {columns} WHERE id = ?", [(*row, number) for number, row in rows])
 
 
-def _put_captions(db: Connection, items: Sequence[Item], by_name: Mapping[str, int], n_known: int) -> None:
+def _put_captions(db: Connection, items: Sequence[Item], by_name: Mapping[str, int], n_known: int) -> dict[str, int]:
     texts = [text for item in items for text in item.captions]
     hashes = {text: sha256(text.encode()).hexdigest() for text in texts}
     contents = content_ids(db, list(hashes.values()), TEXT) if texts else {}
@@ -268,7 +260,31 @@ def _put_captions(db: Connection, items: Sequence[Item], by_name: Mapping[str, i
     columns = ", ".join(f"{name} = ?" for name in (*CAPTION_COLUMNS, "crc"))
     db.many(f"UPDATE caption SET {columns} WHERE id = ?", changed)
     fresh = [row for name, row in rows.items() if name not in there]
-    _inserted(db, "caption", (*CAPTION_COLUMNS, "crc"), fresh, "name")
+    numbers = {name: row[0] for name, row in there.items()}
+    return numbers | {
+        name: number for number, name in _inserted(db, "caption", (*CAPTION_COLUMNS, "crc"), fresh, "name")
+    }
+
+
+def _put_values(db: Connection, items: Sequence[Item], by_name: Mapping[str, int]) -> None:
+    values = {by_name[item.id]: values_of(item) for item in items}
+    numbers = value_ids(db, {value for some in values.values() for value in some})
+    rows = sorted((numbers[value], item) for item, some in values.items() for value in some)
+    db.load("item_value", ("value", "item"), rows)
+
+
+def put_said(
+    db: Connection, items: Sequence[tuple[int, Item]], contents: Mapping[str, int], captions: Mapping[str, int]
+) -> None:
+    """Insert what items are found by in words, theirs and their captions', with the texts in their pictures."""
+    condition, values = db.among("content", list(contents.values()))
+    texts = dict(db.rows(f"SELECT content, text FROM picture_text WHERE {condition}", values))
+    rows = [
+        (number, captions[item.caption_ids[place - 1]] if place else None, *row)
+        for number, item in items
+        for place, row in enumerate(said_rows(item, texts.get(contents.get(item.content_hash or "", 0))))
+    ]
+    db.load("said", _SAID_COLUMNS, rows)
 
 
 def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:
@@ -283,7 +299,7 @@ def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:
     for table, former, columns in (
         ("caption", "former_caption", ("id", *CAPTION_COLUMNS, "crc")),
         ("item_value", "former_value", ("value", "item")),
-        ("said", "former_said", ("id", *SAID_COLUMNS)),
+        ("said", "former_said", ("id", *_SAID_COLUMNS)),
     ):
         names = ", ".join(columns)
         db.run(

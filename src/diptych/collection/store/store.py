@@ -202,7 +202,6 @@ class SqliteStore(Store):
             "foreign_keys=1",
             "wal_autocheckpoint=0",
             "journal_size_limit=67108864",
-            "trusted_schema=0",
         ):
             raw.execute(f"PRAGMA {setting}")
         return raw
