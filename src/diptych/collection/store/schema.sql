@@ -207,3 +207,87 @@ CREATE INDEX former_said_item ON former_said (item, until_ns);
 
 -- Files that the last run could not read.
 CREATE TABLE unread (path {text} PRIMARY KEY, reason {text} NOT NULL) {strict};
+
+-- The click log: what was asked, shown and clicked. Times are seconds since 1970; name is the id that clients know. A page
+-- is a run of results at consecutive positions, so that a search costs one row and not one for each result; items is a
+-- JSON list. A draft says of each result of a page which of two interleaved models it came from, one letter each.
+CREATE TABLE query (id {id}, text {text} NOT NULL UNIQUE) {strict};
+CREATE TABLE search (
+    id {id},
+    name {text} NOT NULL UNIQUE,
+    time {real} NOT NULL,
+    query {int} NOT NULL REFERENCES query,
+    terms {text},
+    plain {int} NOT NULL,
+    target {text} NOT NULL,
+    model {text} NOT NULL,
+    fingerprint {text} NOT NULL,
+    no_good_match {int} NOT NULL,
+    best_probability {real},
+    clicked {int} NOT NULL DEFAULT 0,
+    visitor {text}
+) {strict};
+CREATE INDEX search_time ON search (time, query, no_good_match, clicked);
+CREATE INDEX search_query ON search (query);
+CREATE TABLE page (
+    search {int} NOT NULL REFERENCES search ON DELETE CASCADE,
+    first {int} NOT NULL,
+    length {int} NOT NULL,
+    time {real} NOT NULL,
+    items {text} NOT NULL,
+    PRIMARY KEY (search, first, length)
+) {strict};
+CREATE INDEX page_time ON page (time, first, length);
+CREATE TABLE click (
+    id {id},
+    search {int} NOT NULL REFERENCES search ON DELETE CASCADE,
+    item {text} NOT NULL,
+    position {int} NOT NULL,
+    caption {text},
+    kind {text} NOT NULL,
+    time {real} NOT NULL
+) {strict};
+CREATE INDEX click_search ON click (search, position, item, kind);
+CREATE INDEX click_time ON click (time, kind, position, search);
+CREATE TABLE interleaving (
+    id {id},
+    a {text} NOT NULL,
+    a_fingerprint {text} NOT NULL,
+    b {text} NOT NULL,
+    b_fingerprint {text} NOT NULL,
+    started {real} NOT NULL,
+    stopped {real}
+) {strict};
+CREATE TABLE draft (
+    search {int} NOT NULL REFERENCES search ON DELETE CASCADE,
+    first {int} NOT NULL,
+    length {int} NOT NULL,
+    interleaving {int} NOT NULL,
+    teams {text} NOT NULL,
+    PRIMARY KEY (search, first, length)
+) {strict};
+CREATE INDEX draft_interleaving ON draft (interleaving, search);
+-- The key of the numbers of visitors in each period of thirty days; the one before is deleted.
+CREATE TABLE visitor_salt (period {int} PRIMARY KEY, salt {text} NOT NULL) {strict};
+-- Reports of rehearsals; they quote queries and are deleted with them.
+CREATE TABLE rehearsal (fingerprint {text} PRIMARY KEY, made {text} NOT NULL, report {text} NOT NULL) {strict};
+
+-- Long work of the service. State: waiting, running, done, failed, cancelled, interrupted. Times but beat_ns are ISO 8601.
+CREATE TABLE job (
+    id {id},
+    name {text} NOT NULL UNIQUE,
+    kind {text} NOT NULL,
+    parameters {text} NOT NULL,
+    state {text} NOT NULL,
+    done {int} NOT NULL DEFAULT 0,
+    total {int} NOT NULL DEFAULT 0,
+    message {text} NOT NULL DEFAULT '',
+    error {text},
+    result {text},
+    created {text} NOT NULL,
+    started {text},
+    finished {text},
+    beat_ns {int} NOT NULL DEFAULT 0,
+    to_cancel {int} NOT NULL DEFAULT 0
+) {strict};
+CREATE INDEX job_state ON job (state, id);

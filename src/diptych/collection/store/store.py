@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -61,6 +61,10 @@ class Store:
         that writes is waited for ``wait`` seconds, by default 30.
         """
         raise NotImplementedError
+
+    def erase(self, job: Job[Result]) -> Result:
+        """Run a job that deletes something for good: it is in no file of the database any more."""
+        return self.write(job)
 
     def last_change(self) -> int:
         """Return the number of the latest change, by whichever process; it only grows."""
@@ -160,6 +164,14 @@ class SqliteStore(Store):
             self._jobs.put(waiting)
         return cast(Result, waiting.done.result())
 
+    def erase(self, job: Job[Result]) -> Result:
+        """Run a job that deletes something for good, also from the write-ahead log."""
+        result = self.write(job)
+        with write_lock(self.folder / WRITE_LOCK, WRITE_WAIT_S), closing(sqlite3.connect(self.path)) as raw:
+            raw.execute("PRAGMA busy_timeout=30000")
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return result
+
     def close(self) -> None:
         """Wait for the writer, and close the connections."""
         with self._start:
@@ -202,6 +214,8 @@ class SqliteStore(Store):
             "foreign_keys=1",
             "wal_autocheckpoint=0",
             "journal_size_limit=67108864",
+            # What people typed can be deleted for good; pages that are split keep no copy of it either.
+            "secure_delete=1",
         ):
             raw.execute(f"PRAGMA {setting}")
         return raw
