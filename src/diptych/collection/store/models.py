@@ -201,7 +201,7 @@ def activate(db: Connection, model: Model) -> None:
 
 
 def remove_model(db: Connection, model: Model) -> bool:
-    """Forget a model that is not active, and its points; return False where it goes on as the next one, out of sight."""
+    """Forget a model that is not active, and its points; return False where it stays as the next one, out of sight."""
     if model.is_next and model.state != "pending":
         db.run("UPDATE model SET state = 'pending' WHERE id = ?", (model.id,))
     else:

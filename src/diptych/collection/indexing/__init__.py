@@ -1,0 +1,1 @@
+"""From files and texts to rows: reading, encoding, adding and encoding again."""
