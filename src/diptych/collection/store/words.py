@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.search.sought_words import FILE_NAME, LABEL, PICTURE, said_fields
 from diptych.collection.storage.item import Item
 from diptych.collection.store.dialect import Connection
@@ -17,9 +23,11 @@ SAID_COLUMNS = ("kind", "name", "label", "field", "picture", "caption_words")
 MAX_TOKENS = 16_383
 """How many positions a text may have in PostgreSQL."""
 MAX_TOKEN_LETTERS = 255
-LOOKED_AT = 10_000
-MOST_LOOKED_AT = 160_000
-RANKED = 1_000
+MAX_CANDIDATES = 10_000
+MAX_CANDIDATES_BEHIND_FILTER = 160_000
+MAX_RANKED = 1_000
+TERM_SATURATION = 1.2
+LENGTH_WEIGHT = 0.75
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 # Han, Kana, Hangul and Thai are written without spaces, or join particles to words.
@@ -28,6 +36,8 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+# Letters with strokes and ligatures, which Unicode does not take apart.
+_PLAIN_LETTERS = str.maketrans(dict(zip("łđøıðħŧæœþ", (*"ldoidht", "ae", "oe", "th"), strict=True)))
 _HANGUL = re.compile("[가-힣]+")
 _PARTICLES = (*"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
@@ -71,7 +81,7 @@ def tokens(text: str) -> list[str]:
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     # Folded letters may come apart once more, as İ does.
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", decomposed) if not unicodedata.combining(sign))
-    composed = unicodedata.normalize("NFC", plain)
+    composed = unicodedata.normalize("NFC", plain.translate(_PLAIN_LETTERS))
     spaced = "".join(sign if sign.isalnum() or unicodedata.category(sign)[0] == "M" else " " for sign in composed)
     return [token for word in spaced.split() for run in _RUN.findall(word) for token in _cut(run)][:MAX_TOKENS]
 
@@ -103,3 +113,190 @@ def said_rows(item: Item, picture_text: str | None) -> list[tuple[int, str, str,
         left -= len(said[name]) + 1
     captions = [(1, "", "", "", "", " ".join(tokens(caption))) for caption in item.captions]
     return [(0, columns[0], columns[1], columns[2], columns[3], ""), *captions]
+
+
+class Phrase(NamedTuple):
+    """Tokens that follow each other; of the last one, the beginning is enough where it ``is_prefix``."""
+
+    tokens: tuple[str, ...]
+    is_prefix: bool = False
+
+
+def phrases_of(word: str) -> list[Phrase]:
+    """Return what a word is looked for as; one of these is enough.
+
+    Whether the end of a Korean word is a particle or belongs to it only a dictionary knows, so both are looked for.
+
+    >>> [phrase.tokens for phrase in phrases_of("해변에서")], phrases_of("狗")
+    ([('해변', '변에', '에서'), ('해변',)], [Phrase(tokens=('狗',), is_prefix=True)])
+    """
+    composed = unicodedata.normalize("NFC", word)
+    if not _HANGUL.fullmatch(composed):
+        return _phrases([composed])
+    stems = [composed, *(composed.removesuffix(end) for end in _PARTICLES if composed != end)]
+    # The beginning of a longer word has no meaning of its own where it is a single syllable.
+    return _phrases(stem + end for stem in stems for end in (("", *_PARTICLES) if len(stem) == 1 else ("",)))
+
+
+def _phrases(words: Iterable[str]) -> list[Phrase]:
+    found = []
+    for word in dict.fromkeys(words):
+        cut = tokens(word)
+        is_lone = bool(cut) and len(cut[-1]) == 1 and _IS_UNSPACED.match(cut[-1]) is not None
+        if is_lone and len(cut) > 1 and cut[-2][-1] == cut[-1]:
+            # In a text another sign may follow.
+            del cut[-1]
+            is_lone = False
+        if cut:
+            found.append(Phrase(tuple(cut), is_lone and not _HANGUL.match(cut[-1])))
+    return found
+
+
+Words = Sequence[Sequence[Phrase]]
+"""Words to look for, each with the phrases of which one is enough."""
+
+
+@dataclass(frozen=True)
+class WordHits:
+    """Ids of items or captions that hold words, best first, with their scores.
+
+    ``n_found`` counts all that were looked at, ``is_newest_of_more`` says that only the newest of more were.
+    """
+
+    ids: IntArray
+    scores: FloatArray
+    n_found: int = 0
+    is_newest_of_more: bool = False
+
+
+def find_words(
+    db: Connection,
+    words: Words,
+    allowed: BoolArray,
+    *,
+    needs_all: bool,
+    n_rows: int,
+    of_captions: bool = False,
+    in_captions: bool = True,
+) -> WordHits:
+    """Return what holds all words, or any of them, ranked by BM25: at most ``MAX_RANKED`` items or captions.
+
+    ``allowed`` marks the ids of items that may be found; with ``of_captions`` captions are, and it marks their ids.
+    An item is found by what is said of itself and by its captions, of which the best one counts; without
+    ``in_captions`` by the former alone. ``n_rows`` is how many items and captions there are.
+    """
+    words = [phrases for phrases in words if phrases]
+    if not words:
+        return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0))
+    query = _query(db, words, needs_all)
+    kind = " AND s.kind = 1" if of_captions else "" if in_captions else " AND s.kind = 0"
+    limit = MAX_CANDIDATES
+    while True:
+        rows = np.array(_candidates(db, query, kind, limit + 1), dtype=np.int64).reshape(-1, 3)
+        is_of_more = len(rows) > limit
+        rows = rows[:limit]
+        owners = rows[:, 2 if of_captions else 1]
+        is_allowed = owners < len(allowed)
+        is_allowed[is_allowed] = allowed[owners[is_allowed]]
+        n_found = len(np.unique(owners[is_allowed]))
+        if not is_of_more or n_found >= MAX_RANKED or limit >= MAX_CANDIDATES_BEHIND_FILTER:
+            break
+        limit *= 4
+    kept = rows[is_allowed]
+    if n_found > MAX_RANKED:
+        places = {row: place for place, row in enumerate(_by_engine_rank(db, query, int(rows[-1, 0])))}
+        kept = kept[np.argsort([places[row] for row in kept[:, 0].tolist()])]
+        distinct, first = np.unique(kept[:, 2 if of_captions else 1], return_index=True)
+        best = distinct[np.argsort(first)[:MAX_RANKED]]
+        kept = kept[np.isin(kept[:, 2 if of_captions else 1], best)]
+    ids, scores = _by_owner(kept, _bm25(db, words, kept, n_rows), of_captions)
+    return WordHits(ids, scores, n_found, is_of_more)
+
+
+def _query(db: Connection, words: Words, needs_all: bool) -> str:
+    """Return the query in the language of the engine; tokens have no signs that would mean anything in it."""
+    if db.engine == "sqlite":
+        each = [
+            " OR ".join(f'"{" ".join(phrase.tokens)}"{" *" * phrase.is_prefix}' for phrase in phrases)
+            for phrases in words
+        ]
+        return (" AND " if needs_all else " OR ").join(f"({one})" for one in each)
+    each = [
+        " | ".join(
+            "(" + " <-> ".join(f"'{token}'" for token in phrase.tokens) + ":*" * phrase.is_prefix + ")"
+            for phrase in phrases
+        )
+        for phrases in words
+    ]
+    return (" & " if needs_all else " | ").join(f"({one})" for one in each)
+
+
+def _candidates(db: Connection, query: str, kind: str, limit: int) -> list[tuple[Any, ...]]:
+    """Return (row, item, caption) of the newest rows of ``said`` that match."""
+    if db.engine == "sqlite":
+        source = "word JOIN said s ON s.id = word.rowid WHERE word MATCH ?"
+        order = "word.rowid"
+    else:
+        source = "said s WHERE s.words @@ ?::tsquery"
+        order = "s.id"
+    columns = "s.id, s.item, coalesce(s.caption, 0)"
+    return db.rows(f"SELECT {columns} FROM {source}{kind} ORDER BY {order} DESC LIMIT {limit}", (query,))
+
+
+def _by_engine_rank(db: Connection, query: str, first: int) -> list[int]:
+    """Return the matching rows from one on, those first that the engine finds best."""
+    if db.engine == "sqlite":
+        sql = f"SELECT rowid FROM word WHERE word MATCH ? AND rowid >= {first} ORDER BY rank, rowid DESC"
+        return [row[0] for row in db.rows(sql, (query,))]
+    sql = f"SELECT id FROM said WHERE words @@ ?::tsquery AND id >= {first}"
+    return [row[0] for row in db.rows(f"{sql} ORDER BY ts_rank(words, ?::tsquery) DESC, id DESC", (query, query))]
+
+
+def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> FloatArray:
+    """Return the score of each row; the length of a text is compared with those of its kind among the rows."""
+    if not len(rows):
+        return np.zeros(0)
+    condition, values = db.among("id", rows[:, 0])
+    said = " || ' ' || ".join(_SAID_TEXTS)
+    texts = dict(db.rows(f"SELECT id, {said} FROM said WHERE {condition}", values))
+    held = [texts[row].split() for row in rows[:, 0].tolist()]
+    lengths = np.array([len(one) for one in held], dtype=np.float64)
+    is_caption = rows[:, 2] > 0
+    for some in (is_caption, ~is_caption):
+        if some.any():
+            lengths[some] /= max(1.0, lengths[some].mean())
+    scores = np.zeros(len(rows))
+    for phrases in words:
+        n_having = _count(db, _query(db, [phrases], needs_all=True))
+        weight = math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5))
+        times = np.array([sum(_times(phrase, one) for phrase in phrases) for one in held], dtype=np.float64)
+        saturation = TERM_SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths)
+        scores += weight * times * (TERM_SATURATION + 1) / (times + saturation)
+    return scores
+
+
+def _count(db: Connection, query: str) -> int:
+    source = "word WHERE word MATCH ?" if db.engine == "sqlite" else "said WHERE words @@ ?::tsquery"
+    found = db.value(f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {MAX_CANDIDATES + 1}) AS found", (query,))
+    return int(found)
+
+
+def _times(phrase: Phrase, held: Sequence[str]) -> int:
+    """Return how often a phrase stands in a text."""
+    if len(phrase.tokens) == 1:
+        (token,) = phrase.tokens
+        return sum(one.startswith(token) for one in held) if phrase.is_prefix else held.count(token)
+    text, sought = f" {' '.join(held)} ", f" {' '.join(phrase.tokens)}"
+    return text.count(sought if phrase.is_prefix else f"{sought} ")
+
+
+def _by_owner(rows: IntArray, scores: FloatArray, of_captions: bool) -> tuple[IntArray, FloatArray]:
+    """Return the items or captions of rows with their scores, best first; equal ones by the newer id."""
+    ids, which = np.unique(rows[:, 2 if of_captions else 1], return_inverse=True)
+    own = np.zeros(len(ids))
+    best = np.zeros(len(ids))
+    is_caption = rows[:, 2] > 0
+    np.add.at(own, which[~is_caption], scores[~is_caption])
+    np.maximum.at(best, which[is_caption], scores[is_caption])
+    order = np.lexsort((-ids, -(own + best)))
+    return ids[order], (own + best)[order]
