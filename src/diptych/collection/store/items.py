@@ -17,7 +17,8 @@ from diptych.collection.store.store import Store
 from diptych.collection.store.values import coordinates_of, taken_of, value_ids, values_of
 from diptych.collection.store.words import SAID_COLUMNS, said_rows
 
-PICTURE, TEXT = 0, 1
+PICTURE = 0
+TEXT = 1
 """Kinds of content."""
 
 COLUMNS = (
@@ -27,6 +28,7 @@ COLUMNS = (
 """The columns of ``item`` but for ``id`` and ``crc``, in the order of the schema."""
 CAPTION_COLUMNS = ("name", "item", "place", "text", "folded", "content")
 _SAID_COLUMNS = ("item", "caption", *SAID_COLUMNS)
+FORMER_SAID_COLUMNS = ("id", *_SAID_COLUMNS)
 
 _READ = (
     *("name", "path", "size", "mtime_ns", "width", "height", "labels", "metadata"),
@@ -299,7 +301,7 @@ def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:
     for table, former, columns in (
         ("caption", "former_caption", ("id", *CAPTION_COLUMNS, "crc")),
         ("item_value", "former_value", ("value", "item")),
-        ("said", "former_said", ("id", *_SAID_COLUMNS)),
+        ("said", "former_said", FORMER_SAID_COLUMNS),
     ):
         names = ", ".join(columns)
         db.run(

@@ -1,0 +1,174 @@
+"""The states that items were in: listed, found by number, day or time, shown to queries, and forgotten."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from diptych.collection.storage.item import iso_time
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS, FORMER_SAID_COLUMNS, next_time
+from diptych.collection.store.kept import put_setting, setting
+from diptych.collection.store.points import prune_contents
+from diptych.errors import InvalidInputError
+
+KEPT_DAYS = 30.0
+"""For so long what was changed or removed can be searched as it was."""
+CHANGE_DAYS = 7
+MAX_KEPT_DAYS = 36_500
+_DAY_NS = 86_400 * 10**9
+# Forgetting costs a write; it waits until a tenth more than is kept has come together.
+_OVERDUE = 1.1
+_FORMER_TABLES = ("former_item", "former_caption", "former_value", "former_said")
+
+AsOf = int | str | datetime
+
+
+@dataclass(frozen=True)
+class Version:
+    """The items after a change: its number and time, how many there were, and what the change did.
+
+    One whole run of `index`, `add` or `remove` is one change. The first one says what was there when noting began.
+    """
+
+    number: int
+    time_ns: int
+    items: int
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+
+    @property
+    def time(self) -> str:
+        """When it was, ISO 8601 in UTC."""
+        return iso_time(self.time_ns)
+
+
+def versions(db: Connection) -> list[Version]:
+    """Return every version that is kept, oldest first."""
+    rows = db.rows("SELECT id, time_ns, items, added, changed, removed FROM version ORDER BY id")
+    return [Version(*row) for row in rows]
+
+
+def moment(db: Connection, as_of: AsOf) -> tuple[int, Version]:
+    """Return the time that a version number or a date means, and the version that held then."""
+    kept = versions(db)
+    if not kept:
+        raise InvalidInputError("no earlier state is known yet: changes are noted from the next one on")
+    first, last = kept[0], kept[-1]
+    if re.fullmatch(r"\d{1,6}", str(as_of)):
+        version = next((one for one in kept if one.number == int(str(as_of))), None)
+        if version is None:
+            known = f"{first.number} ({first.time}) to {last.number} ({last.time})"
+            raise InvalidInputError(f"there is no version {as_of}; kept are {known}")
+        return version.time_ns, version
+    asked = _nanoseconds(as_of)
+    held = [one for one in kept if one.time_ns <= asked]
+    if not held:
+        raise InvalidInputError(
+            f"the earliest state that is kept is that of {first.time}, version {first.number}; ask for a later one"
+        )
+    return asked, held[-1]
+
+
+def past_view(db: Connection, moment_ns: int) -> None:
+    """Let every query of this transaction see ``item``, ``caption``, ``item_value`` and ``said`` as they were.
+
+    The views end with the transaction. Rows of ``said`` keep their ids, but those of former items are not in the word
+    index.
+    """
+    when = int(moment_ns)
+    # In SQLite a view hides the table of its own name; in PostgreSQL it does not exist yet when names are looked up.
+    main = "main." if db.engine == "sqlite" else ""
+    former = f"FROM {main}former_item f WHERE f.until_ns > {when} AND f.updated_ns <= {when}"
+    for table, columns in (
+        ("caption", ("id", *CAPTION_COLUMNS, "crc")),
+        ("item_value", ("value", "item")),
+        ("said", FORMER_SAID_COLUMNS),
+    ):
+        names = ", ".join(columns)
+        name = "former_value" if table == "item_value" else f"former_{table}"
+        db.run(
+            f"CREATE TEMP VIEW {table} AS SELECT {names} FROM {main}{table} "
+            f"WHERE item IN (SELECT id FROM {main}item WHERE updated_ns <= {when}) UNION ALL "
+            f"SELECT {', '.join(f'h.{column}' for column in columns)} FROM {main}{name} h "
+            f"JOIN {main}former_item f ON f.id = h.item AND f.until_ns = h.until_ns "
+            f"WHERE f.until_ns > {when} AND f.updated_ns <= {when}"
+        )
+    names = ", ".join(("id", *COLUMNS, "crc"))
+    db.run(
+        f"CREATE TEMP VIEW item AS SELECT {names} FROM {main}item WHERE updated_ns <= {when} "
+        f"UNION ALL SELECT {names} {former}"
+    )
+
+
+def history_days(db: Connection) -> float:
+    """Return for how many days items that were changed or removed are kept as they were."""
+    return float(setting(db, "history_days", str(KEPT_DAYS)))
+
+
+def keep_history(db: Connection, days: float) -> None:
+    """Choose for how many days changed and removed items are kept; what is older goes at once."""
+    if not 0 <= days <= MAX_KEPT_DAYS:
+        raise InvalidInputError(f"days must be between 0 and {MAX_KEPT_DAYS:,}, got {days}")
+    put_setting(db, "history_days", str(float(days)))
+    forget_past(db, overdue_days=days)
+
+
+def forget_past(db: Connection, *, overdue_days: float | None = None) -> None:
+    """Forget states that are older than is kept, if some are overdue; the state at that moment stays.
+
+    Called with each change: without anything overdue, it costs two lookups.
+    """
+    days, now_ns = history_days(db), next_time(db)
+    overdue = days * _OVERDUE if overdue_days is None else overdue_days
+    second = db.value("SELECT time_ns FROM version ORDER BY id LIMIT 1 OFFSET 1")
+    if second is None or second > now_ns - overdue * _DAY_NS:
+        return
+    first = max(one.number for one in versions(db) if one.time_ns <= now_ns - days * _DAY_NS)
+    _forget_before(db, first)
+
+
+def forget_all(db: Connection) -> None:
+    """End the past here: nothing before the latest change can be asked for."""
+    if (last := db.value("SELECT max(id) FROM version")) is not None:
+        _forget_before(db, int(last))
+
+
+def _forget_before(db: Connection, number: int) -> None:
+    until = db.value("SELECT time_ns FROM version WHERE id = ?", (number,))
+    db.run("DELETE FROM version WHERE id < ?", (number,))
+    for table in _FORMER_TABLES:
+        db.run(f"DELETE FROM {table} WHERE until_ns <= ?", (until,))
+
+
+def prune(db: Connection) -> int:
+    """Forget old states, old changes and contents that nothing names; return how many contents went.
+
+    The newest change stays, so that readers see the same number as before.
+    """
+    forget_past(db, overdue_days=history_days(db))
+    before = next_time(db) - CHANGE_DAYS * _DAY_NS
+    db.run("DELETE FROM change WHERE time_ns < ? AND id < (SELECT max(id) FROM change)", (before,))
+    return prune_contents(db)
+
+
+def _nanoseconds(as_of: AsOf) -> int:
+    """Return the end of a day, or a moment, in nanoseconds; without a zone it is in UTC."""
+    if isinstance(as_of, datetime):
+        moment = as_of
+    else:
+        text = str(as_of).strip()
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            forms = "12, 2026-11-01 or 2026-11-01T18:30"
+            raise InvalidInputError(
+                f"as_of is a version number, a day or a time in UTC, such as {forms}; got {as_of!r}"
+            ) from None
+        if re.fullmatch(r"\d{4}-?\d{2}-?\d{2}", text):
+            moment += timedelta(days=1, microseconds=-1)
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    whole = aware - datetime(1970, 1, 1, tzinfo=UTC)
+    return (whole.days * 86_400 + whole.seconds) * 10**9 + whole.microseconds * 1000 + 999

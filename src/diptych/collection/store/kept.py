@@ -1,0 +1,402 @@
+"""What is kept beside the items: thumbnails, texts in pictures, albums, saved searches, settings, unread files."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import IntArray
+from diptych.collection.browse.filter import Filter
+from diptych.collection.search.query import HYBRID_OF_MODE, Answers, Query, parse_query
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import LONGEST_NAME
+from diptych.collection.store.crc import row_crc
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.items import items_by_id, put_said
+from diptych.collection.store.store import Store
+from diptych.encoders.image.picture_parts import PictureText, PictureWord
+from diptych.errors import InvalidInputError, UnknownNameError
+
+# Settings
+
+
+def setting(db: Connection, name: str, default: str = "") -> str:
+    """Return a setting of the collection."""
+    found = db.value("SELECT value FROM meta WHERE name = ?", (name,))
+    return default if found is None else str(found)
+
+
+def put_setting(db: Connection, name: str, value: str) -> None:
+    """Store a setting of the collection."""
+    db.run(
+        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )
+    note_other(db, "settings")
+
+
+def note_other(db: Connection, kind: str) -> None:
+    """Tell readers of a change of what is no item."""
+    row = (time.time_ns(), uuid.uuid4().hex, kind)
+    db.run("INSERT INTO change (time_ns, operation, kind) VALUES (?, ?, ?)", row)
+
+
+def unread_files(db: Connection) -> dict[str, str]:
+    """Return the files that the last run could not read, each with the reason."""
+    return dict(db.rows("SELECT path, reason FROM unread ORDER BY path"))
+
+
+def put_unread_files(db: Connection, reasons: Mapping[str, str]) -> None:
+    """Replace the list of files that could not be read."""
+    db.run("DELETE FROM unread")
+    # Names of another encoding cannot be stored as they are.
+    rows = {name.encode(errors="replace").decode().replace("\0", "?"): reason for name, reason in reasons.items()}
+    db.load("unread", ("path", "reason"), rows.items())
+
+
+# Thumbnails and texts in pictures
+
+
+def thumbnails(db: Connection, contents: IntArray | Sequence[int]) -> dict[int, bytes]:
+    """Return the thumbnails of some contents, as far as there are any."""
+    condition, values = db.among("content", contents)
+    return {key: bytes(jpeg) for key, jpeg in db.rows(f"SELECT content, jpeg FROM thumbnail WHERE {condition}", values)}
+
+
+def put_thumbnails(db: Connection, jpegs: Mapping[int, bytes]) -> None:
+    """Store thumbnails by content; those that are there are replaced."""
+    db.many(
+        "INSERT INTO thumbnail (content, jpeg, crc) VALUES (?, ?, ?) "
+        "ON CONFLICT (content) DO UPDATE SET jpeg = excluded.jpeg, crc = excluded.crc",
+        [(content, jpeg, row_crc((content, jpeg))) for content, jpeg in jpegs.items()],
+    )
+
+
+def picture_texts(db: Connection, contents: IntArray | Sequence[int]) -> dict[int, PictureText]:
+    """Return what is written in some pictures, as far as they have been read."""
+    condition, values = db.among("content", contents)
+    rows = db.rows(f"SELECT content, text, words, boxes FROM picture_text WHERE {condition}", values)
+    return {content: _picture_text(*row) for content, *row in rows}
+
+
+def _picture_text(text: str, words: str, boxes: bytes) -> PictureText:
+    corners = np.frombuffer(boxes, dtype="<f4").astype(np.float64).reshape(-1, 4, 2)
+    pairs = zip(json.loads(words), np.round(corners, 4).tolist(), strict=True)
+    return PictureText(text, tuple(PictureWord(word, tuple(map(tuple, box))) for word, box in pairs))
+
+
+def put_picture_texts(db: Connection, texts: Mapping[int, PictureText]) -> None:
+    """Store what is written in pictures, by content, and let searches for words find it."""
+    rows = []
+    for content, found in texts.items():
+        words = json.dumps([word.text for word in found.words], ensure_ascii=False)
+        boxes = np.array([word.corners for word in found.words], dtype="<f4").tobytes()
+        row = (content, found.text, words, boxes)
+        rows.append((*row, row_crc(row)))
+    condition, values = db.among("content", list(texts))
+    db.run(f"DELETE FROM picture_text WHERE {condition}", values)
+    db.load("picture_text", ("content", "text", "words", "boxes", "crc"), rows)
+    say_again(db, db.ids(f"SELECT id FROM item WHERE {condition}", values))
+
+
+def say_again(db: Connection, ids: IntArray) -> None:
+    """Write anew what items are found by in words."""
+    condition, values = db.among("item", ids)
+    db.run(f"DELETE FROM said WHERE {condition}", values)
+    known = np.sort(ids).tolist()
+    captions = dict(db.rows(f"SELECT name, id FROM caption WHERE {condition}", values))
+    condition, values = db.among("item.id", ids)
+    contents = db.rows(
+        f"SELECT hash, content.id FROM item JOIN content ON content = content.id WHERE {condition}", values
+    )
+    by_hash = {bytes(key).hex(): number for key, number in contents}
+    put_said(db, list(zip(known, items_by_id(db, known), strict=True)), by_hash, captions)
+    operation, now = uuid.uuid4().hex, time.time_ns()
+    db.load("change", ("time_ns", "operation", "kind", "item"), [(now, operation, "text", one) for one in known])
+
+
+# Albums
+
+
+@dataclass(frozen=True)
+class Album:
+    """Items under a title, in an order of one's own; ``ids`` has those that are in the collection."""
+
+    title: str
+    ids: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Albums:
+    """The albums of a collection, each with those of its items that are in the collection now.
+
+    ``for album in collection.albums`` goes over them, ``collection.albums["Summer"]`` is one of them, and a filter asks
+    for the items of one: ``album:Summer``. ``numbers_of`` returns the numbers of the items that a user names.
+    """
+
+    def __init__(self, store: Store, numbers_of: Callable[[Any], Sequence[int]]) -> None:
+        self._store = store
+        self._numbers_of = numbers_of
+
+    def __iter__(self) -> Iterator[Album]:
+        with self._store.reading() as db:
+            return iter([_album(db, number, title) for number, title in _titles(db)])
+
+    def __contains__(self, title: str) -> bool:
+        with self._store.reading() as db:
+            return _number_of(db, "album", title) is not None
+
+    def __getitem__(self, title: str) -> Album:
+        with self._store.reading() as db:
+            return _album(db, *_known_album(db, title))
+
+    def items(self, title: str) -> list[Item]:
+        """Return the items of an album in its order."""
+        with self._store.reading() as db:
+            return items_by_id(db, _members(db, _known_album(db, title)[0]))
+
+    def add(self, title: str, which: Any = ()) -> Album:
+        """Put items at the end of an album, by id, path or filter; an album that is not there yet is made."""
+        return self._change(title, lambda before, meant: [*before, *meant], which, makes=True)
+
+    def remove(self, title: str, which: Any) -> Album:
+        """Take items out of an album; they stay in the collection."""
+        return self._change(title, lambda before, meant: [one for one in before if one not in set(meant)], which)
+
+    def set(self, title: str, which: Any) -> Album:
+        """Let an album have these items, in this order; one that is not there yet is made."""
+        return self._change(title, lambda _, meant: meant, which, makes=True)
+
+    def rename(self, title: str, new: str) -> Album:
+        """Give an album another title, which must be free."""
+
+        def rename(db: Connection) -> Album:
+            number, plain = _known_album(db, title)[0], checked_name(new)
+            _check_free(db, "album", plain, number)
+            db.run("UPDATE album SET title = ?, folded = ? WHERE id = ?", (plain, _folded(plain), number))
+            note_other(db, "album")
+            return _album(db, number, plain)
+
+        return self._store.write(rename)
+
+    def delete(self, title: str) -> None:
+        """Forget an album; its items stay in the collection."""
+
+        def delete(db: Connection) -> None:
+            db.run("DELETE FROM album WHERE id = ?", (_known_album(db, title)[0],))
+            note_other(db, "album")
+
+        self._store.write(delete)
+
+    def _change(
+        self, title: str, change: Callable[[list[int], list[int]], list[int]], which: Any, *, makes: bool = False
+    ) -> Album:
+        plain = checked_name(title)
+        if not makes and plain not in self:
+            self[plain]
+        meant = list(self._numbers_of(which))
+
+        def write(db: Connection) -> Album:
+            number = _number_of(db, "album", plain)
+            if number is None and makes:
+                db.run("INSERT INTO album (title, folded) VALUES (?, ?)", (plain, _folded(plain)))
+            number, shown = _known_album(db, plain)
+            condition, values = db.among("id", meant)
+            there = set(db.ids(f"SELECT id FROM item WHERE {condition}", values).tolist())
+            ids = change(_members(db, number), [one for one in meant if one in there])
+            db.run("DELETE FROM album_item WHERE album = ?", (number,))
+            rows = [(number, one, place) for place, one in enumerate(dict.fromkeys(ids))]
+            db.load("album_item", ("album", "item", "place"), rows)
+            note_other(db, "album")
+            return _album(db, number, shown)
+
+        return self._store.write(write)
+
+
+def _titles(db: Connection) -> list[tuple[int, str]]:
+    return [(int(number), title) for number, title in db.rows("SELECT id, title FROM album ORDER BY id")]
+
+
+def _members(db: Connection, album: int) -> list[int]:
+    rows = db.rows("SELECT item FROM album_item WHERE album = ? ORDER BY place, item", (album,))
+    return [int(item) for (item,) in rows]
+
+
+def _album(db: Connection, number: int, title: str) -> Album:
+    rows = db.rows(
+        "SELECT name FROM album_item JOIN item ON item.id = album_item.item WHERE album = ? ORDER BY place, id",
+        (number,),
+    )
+    return Album(title, tuple(name for (name,) in rows))
+
+
+def _known_album(db: Connection, title: str) -> tuple[int, str]:
+    titles = _titles(db)
+    found = next((one for one in titles if _folded(one[1]) == _folded(title)), None)
+    if found is None:
+        raise UnknownNameError("album", title, [name for _, name in titles])
+    return found
+
+
+# Saved searches
+
+
+@dataclass(frozen=True)
+class SavedSearch:
+    """A search under a name, asked anew each time: words of the query language, a filter, or both, and how to search.
+
+    ``mode`` is auto, similarity, words or both; without a ``retriever`` it is the one in force at that time.
+
+    >>> SavedSearch("Dogs outside", "a dog - sofa", filter="year>=2020").mode
+    'auto'
+    """
+
+    name: str
+    query: str = ""
+    filter: str | None = None
+    target: Literal["images", "texts"] = "images"
+    mode: Literal["auto", "similarity", "words", "both"] = "auto"
+    retriever: str | None = None
+    min_probability: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", checked_name(self.name))
+        object.__setattr__(self, "query", self.query.strip())
+        if not self.query and self.filter is None:
+            raise InvalidInputError("a saved search has words, a filter or both; give one of them")
+        Filter.of(self.filter)
+
+
+class SavedSearches:
+    """The saved searches of a collection, in the order in which they were saved; each run asks anew.
+
+    ``for one in collection.saved_searches`` goes over them, ``collection.saved_searches["Dogs"]`` is one of them.
+    """
+
+    def __init__(self, store: Store, search: Callable[..., Answers]) -> None:
+        self._store = store
+        self._search = search
+
+    def __iter__(self) -> Iterator[SavedSearch]:
+        with self._store.reading() as db:
+            return iter([search for _, search in _searches(db)])
+
+    def __contains__(self, name: str) -> bool:
+        with self._store.reading() as db:
+            return _number_of(db, "saved_search", name) is not None
+
+    def __getitem__(self, name: str) -> SavedSearch:
+        with self._store.reading() as db:
+            return _known_search(db, name)[1]
+
+    def save(self, search: SavedSearch) -> SavedSearch:
+        """Save a search; one of the same name is replaced."""
+        if search.query:
+            _query(search)
+
+        def save(db: Connection) -> None:
+            db.run(
+                "INSERT INTO saved_search (name, folded, document) VALUES (?, ?, ?) "
+                "ON CONFLICT (folded) DO UPDATE SET name = excluded.name, document = excluded.document",
+                _search_row(search),
+            )
+            note_other(db, "search")
+
+        self._store.write(save)
+        return search
+
+    def rename(self, name: str, new: str) -> SavedSearch:
+        """Give a saved search another name, which must be free."""
+
+        def rename(db: Connection) -> SavedSearch:
+            number, old = _known_search(db, name)
+            renamed = replace(old, name=new)
+            _check_free(db, "saved search", renamed.name, number)
+            values = (*_search_row(renamed), number)
+            db.run("UPDATE saved_search SET name = ?, folded = ?, document = ? WHERE id = ?", values)
+            note_other(db, "search")
+            return renamed
+
+        return self._store.write(rename)
+
+    def delete(self, name: str) -> None:
+        """Forget a saved search."""
+
+        def delete(db: Connection) -> None:
+            db.run("DELETE FROM saved_search WHERE id = ?", (_known_search(db, name)[0],))
+            note_other(db, "search")
+
+        self._store.write(delete)
+
+    def run(self, name: str, k: int = 10, *, offset: int = 0) -> Answers:
+        """Ask a saved search now."""
+        search = self[name]
+        if not search.query:
+            raise InvalidInputError(
+                f"the saved search {search.name!r} is a filter without words; list its items: {search.filter}"
+            )
+        how = {"target": search.target, "retriever": search.retriever, "min_probability": search.min_probability}
+        return self._search(
+            _query(search), k, offset=offset, filter=search.filter, hybrid=HYBRID_OF_MODE[search.mode], **how
+        )
+
+
+def _searches(db: Connection) -> list[tuple[int, SavedSearch]]:
+    rows = db.rows("SELECT id, document FROM saved_search ORDER BY id")
+    return [(int(number), SavedSearch(**json.loads(document))) for number, document in rows]
+
+
+def _known_search(db: Connection, name: str) -> tuple[int, SavedSearch]:
+    searches = _searches(db)
+    found = next((one for one in searches if _folded(one[1].name) == _folded(name)), None)
+    if found is None:
+        raise UnknownNameError("saved search", name, [search.name for _, search in searches])
+    return found
+
+
+def _search_row(search: SavedSearch) -> tuple[str, str, str]:
+    return search.name, _folded(search.name), json.dumps(asdict(search), ensure_ascii=False)
+
+
+def _query(search: SavedSearch) -> Query:
+    """Return what a saved search asks; it names no files, which another machine may not have."""
+    return parse_query(search.query, find_picture=lambda _: None)
+
+
+# Names
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a saved search or the title of an album, fit for lists and addresses.
+
+    >>> checked_name("  Summer   2024 ")
+    'Summer 2024'
+    """
+    plain = " ".join(name.split())
+    if not plain or len(plain) > LONGEST_NAME or "/" in plain or not plain.isprintable():
+        raise InvalidInputError(
+            f"a name has 1 to {LONGEST_NAME} letters and signs, without a slash, got {name!r}; choose another one"
+        )
+    return plain
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def _number_of(db: Connection, table: str, name: str) -> int | None:
+    number = db.value(f"SELECT id FROM {table} WHERE folded = ?", (_folded(name),))
+    return None if number is None else int(number)
+
+
+def _check_free(db: Connection, kind: str, name: str, own: int) -> None:
+    if _number_of(db, kind.replace(" ", "_"), name) not in (None, own):
+        raise InvalidInputError(f"there is a {kind} {name!r} already; choose another name, or delete that one first")
