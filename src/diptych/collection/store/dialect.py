@@ -51,6 +51,9 @@ class Connection(Protocol):
     words: Mapping[str, str]
     """What the words in braces of a schema mean."""
 
+    writes: bool
+    """Whether it belongs to a job: what it sees may still be undone."""
+
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
 
@@ -82,8 +85,8 @@ class SqliteConnection:
     engine = "sqlite"
     words = SQLITE_WORDS
 
-    def __init__(self, raw: sqlite3.Connection) -> None:
-        self.raw = raw
+    def __init__(self, raw: sqlite3.Connection, *, writes: bool = False) -> None:
+        self.raw, self.writes = raw, writes
 
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""

@@ -228,7 +228,7 @@ class SqliteStore(Store):
         while waiting is not None:
             raw.execute("SAVEPOINT job")
             try:
-                result = waiting.job(SqliteConnection(raw))
+                result = waiting.job(SqliteConnection(raw, writes=True))
                 raw.execute("RELEASE job")
                 ended.append((waiting, result))
             except BaseException as problem:

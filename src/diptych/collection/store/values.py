@@ -11,7 +11,10 @@ from diptych.collection.browse.filter import OWN_FIELDS, filter_name, number_of,
 from diptych.collection.storage.item import Item
 from diptych.collection.store.dialect import Connection
 
-TEXT, NUMBER, TRUTH, OTHER = range(4)
+TEXT = 0
+NUMBER = 1
+TRUTH = 2
+OTHER = 3
 LABEL = "label"
 MAX_DEPTH = 16
 MAX_FIELD_NAME = 600
