@@ -153,4 +153,4 @@ def test_damage_of_the_index_is_seen(store: Store) -> None:
     store.write(lambda db: db.run("UPDATE said SET caption_words = 'sea'"))
     with pytest.raises(Exception) as problem:
         store.write(lambda db: db.run("INSERT INTO word (word, rank) VALUES ('integrity-check', 1)"))
-    assert isinstance(problem.value.__cause__, sqlite3.Error) or "cannot be used" in str(problem.value)
+    assert isinstance(problem.value.__cause__, sqlite3.Error) or "is damaged" in str(problem.value)

@@ -87,6 +87,7 @@ class SqliteConnection:
 
     def __init__(self, raw: sqlite3.Connection, *, writes: bool = False) -> None:
         self.raw, self.writes = raw, writes
+        self.last_change: tuple[int, int] | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""

@@ -1,4 +1,4 @@
-"""The database of a collection: read in transactions of each thread, written by one thread for all."""
+"""The database of a collection: read in transactions of each thread, written by one job after the other."""
 
 from __future__ import annotations
 
@@ -11,35 +11,43 @@ import sqlite3
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from diptych.atomic_files import Durability
+from diptych.atomic_files import Durability, sync_to_disk
 from diptych.collection.store.dialect import Connection, SqliteConnection, schema_statements
 from diptych.errors import CollectionBusyError, CollectionError, NoRoomError
 
 DATABASE = "collection.sqlite"
 WRITE_LOCK = "write.lock"
+RESERVE = "reserve"
+"""A file that is given back when the disk is full, so that items can be removed."""
 DERIVED = "derived"
 """The folder of what can be made again: vector files, columns, unpacked models."""
 
 FORMAT = 5
 WRITE_WAIT_S = 30.0
+BUSY_TIMEOUT_MS = 30_000
 JOBS_TOGETHER = 64
 COMMIT_EVERY_S = 0.05
-CHECKPOINT_BYTES = 16 << 20
+CHECKPOINT_PAGES = 4096
 TRUNCATE_BYTES = 256 << 20
-_CHECKPOINT_LOOKS = 16
+RESERVE_BYTES = 16 << 20
+MAX_IDLE_CONNECTIONS = 16
+NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
+
+_MOUNTS = Path("/proc/self/mountinfo")
 
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
 
 
-class Store:
+class Store(ABC):
     """What every engine offers: transactions to read, jobs to write, and a number that grows with each change.
 
     ``derived`` is a folder for files that can be made again from the tables. Nothing here knows what the tables mean.
@@ -48,19 +56,79 @@ class Store:
     derived: Path
     engine: str
 
+    def __init__(self) -> None:
+        self._forget_connections()
+
+    def _forget_connections(self) -> None:
+        """Start without connections and threads: in a new store, and in a process that was forked from another."""
+        self._process = os.getpid()
+        self._local = threading.local()
+        self._idle: list[Any] = []
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            # Neither engine allows a connection in two processes: those of the parent are kept, unused, never closed.
+            self._of_parent = self._idle
+            self._forget_connections()
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Read in one transaction: everything in the block is of one moment. Blocks of one thread may be nested."""
-        raise NotImplementedError
-        yield
+        """Read in one transaction: everything in the block is of one moment.
 
-    def write(self, job: Job[Result], *, wait: float | None = None) -> Result:
+        Blocks of one thread may be nested, and share the transaction of the outermost one. In a job the block reads
+        what the job has written.
+        """
+        self._check_process()
+        outer = getattr(self._local, "db", None)
+        if outer is not None:
+            yield outer
+            return
+        try:
+            db = self._begin_reading()
+            self._local.db = db
+            try:
+                yield db
+            finally:
+                self._local.db = None
+                self._end_reading(db)
+        except Exception as problem:
+            clear = self.clear_error(problem)
+            if clear is problem:
+                raise
+            raise clear from problem
+
+    def write(
+        self, job: Job[Result], *, wait: float | None = None, freeing: bool = False, operation: str | None = None
+    ) -> Result:
         """Run a job in a transaction, alone, and return its result when it is durable; what it raises undoes it.
 
-        A job is short: files are read and encoded before, and at most a few thousand rows are written. Another process
-        that writes is waited for ``wait`` seconds, by default 30.
+        A job is short: files are read and encoded before, and at most a few thousand rows are written. It may be run
+        again where its transaction was undone for the fault of another, so that it changes nothing but the tables.
+
+        Parameters
+        ----------
+        wait : float or None
+            For how many seconds others that write are waited for, by default 30.
+        freeing : bool
+            True if the job makes room: on a full disk it gets what was kept for this.
+        operation : str or None
+            The operation of the job's rows in ``change``: if the connection to a server breaks during the commit, it
+            says whether the job is done.
         """
-        raise NotImplementedError
+        self._check_process()
+        if getattr(self._local, "in_job", False):
+            raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
+        return self._write(job, WRITE_WAIT_S if wait is None else wait, freeing, operation)
+
+    @contextmanager
+    def _as_job(self, db: Connection) -> Iterator[None]:
+        """Make reading blocks of this thread read through the connection of a job."""
+        outer = getattr(self._local, "db", None)
+        self._local.db, self._local.in_job = db, True
+        try:
+            yield
+        finally:
+            self._local.db, self._local.in_job = outer, False
 
     def erase(self, job: Job[Result]) -> Result:
         """Run a job that deletes something for good: it is in no file of the database any more."""
@@ -71,20 +139,63 @@ class Store:
         with self.reading() as db:
             return int(db.value("SELECT max(id) FROM change") or 0)
 
+    @abstractmethod
     def close(self) -> None:
-        """Let go of the database; everything written is there already."""
-        raise NotImplementedError
+        """Close all connections; what was written is durable already."""
+
+    def clear_error(self, problem: BaseException) -> BaseException:
+        """Return an error of the engine as one sentence that names the fix; others, and faults of SQL, as they are."""
+        clear = self._explained(problem)
+        if clear is None:
+            return problem
+        clear.__cause__ = problem
+        return clear
+
+    @abstractmethod
+    def _explained(self, problem: BaseException) -> CollectionError | None: ...
+
+    @abstractmethod
+    def _begin_reading(self) -> Connection: ...
+
+    @abstractmethod
+    def _end_reading(self, db: Any) -> None: ...
+
+    @abstractmethod
+    def _write(self, job: Job[Result], wait: float, freeing: bool, operation: str | None) -> Result: ...
 
 
-@dataclass
+def create_tables(db: Connection) -> None:
+    """Make the tables of an empty collection, with a name of its own."""
+    for statement in schema_statements(db.words).split(";\n"):
+        if statement.strip():
+            db.run(statement)
+    rows = [("format", str(FORMAT)), ("uuid", uuid.uuid4().hex)]
+    db.many("INSERT INTO meta (name, value) VALUES (?, ?)", rows)
+
+
+def check_format(db: Connection, place: object) -> None:
+    """Raise if the tables are of another version."""
+    found = db.value("SELECT value FROM meta WHERE name = 'format'")
+    if found != str(FORMAT):
+        raise CollectionError(f"{place} has format {found}, this Diptych reads {FORMAT}: use the version that made it")
+
+
+@dataclass(eq=False)
 class _Waiting:
     job: Job[Any]
-    wait: float
-    done: Future[Any]
+    freeing: bool
+    alone: bool
+    done: Future[Any] = field(default_factory=Future)
+    is_started: bool = False
+
+    def start(self) -> bool:
+        """Return True if the job is still wanted; from then on it is not taken back."""
+        self.is_started = self.is_started or self.done.set_running_or_notify_cancel()
+        return self.is_started
 
 
 class SqliteStore(Store):
-    """A collection's folder with one SQLite file; the lock file orders those who write, across processes."""
+    """A collection's folder with one SQLite file; a lock file orders those who write, across processes."""
 
     engine = "sqlite"
 
@@ -93,219 +204,319 @@ class SqliteStore(Store):
         self.path = folder / DATABASE
         self.derived = folder / DERIVED
         self._durability = durability
-        self._local = threading.local()
+        super().__init__()
+
+    def _forget_connections(self) -> None:
+        super()._forget_connections()
         self._jobs: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._start = threading.Lock()
         self._writer: threading.Thread | None = None
-        self._readers: list[sqlite3.Connection] = []
 
     @classmethod
     def create(cls, folder: Path, durability: Durability = "power") -> SqliteStore:
         """Make the tables of an empty collection in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
+        reject_network_file_system(folder)
         store = cls(folder, durability)
         store.derived.mkdir(exist_ok=True)
-
-        def make(db: Connection) -> None:
-            for statement in schema_statements(db.words).split(";\n"):
-                if statement.strip():
-                    db.run(statement)
-            rows = [("format", str(FORMAT)), ("uuid", uuid.uuid4().hex)]
-            db.many("INSERT INTO meta (name, value) VALUES (?, ?)", rows)
-
-        store.write(make)
+        try:
+            store.path.touch(exist_ok=False)
+        except FileExistsError:
+            raise CollectionError(f"{folder} has a collection already: open it, or choose another folder") from None
+        store.write(create_tables)
+        if durability == "power":
+            sync_to_disk(folder)
+            sync_to_disk(folder.parent)
         return store
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Read in one transaction of this thread."""
-        local = self._local
-        if getattr(local, "depth", 0):
-            local.depth += 1
-            try:
-                yield local.db
-            finally:
-                local.depth -= 1
-            return
-        db = self._reader()
+    @classmethod
+    def open(cls, folder: Path, durability: Durability = "power") -> SqliteStore:
+        """Open the collection of a folder."""
+        store = cls(folder, durability)
+        if not store.path.is_file():
+            raise CollectionError(
+                f"{folder} is not a collection: {DATABASE} is missing; "
+                "make one with Collection.create or `diptych index`"
+            )
+        reject_network_file_system(folder)
+        with store.reading() as db:
+            check_format(db, folder)
+        return store
+
+    def _begin_reading(self) -> SqliteConnection:
+        db = self._idle_connection()
         db.raw.execute("BEGIN")
-        local.depth = 1
+        return db
+
+    def _end_reading(self, db: SqliteConnection) -> None:
+        with suppress(sqlite3.Error):
+            db.raw.execute("ROLLBACK")
+        self._keep(db)
+
+    def _idle_connection(self) -> SqliteConnection:
+        with suppress(IndexError):
+            return cast(SqliteConnection, self._idle.pop())
+        # Read-only: checkpoints are made by writers alone, under their lock.
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        raw = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        raw.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        raw.execute("PRAGMA trusted_schema=0")
+        return SqliteConnection(raw)
+
+    def _keep(self, db: SqliteConnection) -> None:
+        if len(self._idle) < MAX_IDLE_CONNECTIONS:
+            self._idle.append(db)
+        else:
+            db.raw.close()
+
+    def last_change(self) -> int:
+        """Return the number of the latest change, by whichever process; it only grows."""
+        self._check_process()
+        if getattr(self._local, "db", None) is not None:
+            return super().last_change()
         try:
-            yield db
-        except sqlite3.DatabaseError as problem:
-            raise clear_error(self.folder, problem) from problem
-        finally:
-            local.depth = 0
-            with suppress(sqlite3.Error):
-                db.raw.execute("ROLLBACK")
+            db = self._idle_connection()
+            # Grows with each commit of another connection: 5 µs where nothing was written.
+            version = db.raw.execute("PRAGMA data_version").fetchone()[0]
+            if db.last_change is None or db.last_change[0] != version:
+                db.last_change = version, int(db.value("SELECT max(id) FROM change") or 0)
+            self._keep(db)
+        except sqlite3.Error as problem:
+            raise self.clear_error(problem) from problem
+        return db.last_change[1]
 
-    def _reader(self) -> SqliteConnection:
-        # A connection of another process of ours, before a fork, must not be used.
-        if getattr(self._local, "process", None) != os.getpid():
-            try:
-                raw = sqlite3.connect(
-                    f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
-                )
-                raw.execute("PRAGMA busy_timeout=30000")
-                raw.execute("PRAGMA trusted_schema=0")
-            except sqlite3.Error as problem:
-                raise clear_error(self.folder, problem) from problem
-            self._readers.append(raw)
-            self._local.db, self._local.process, self._local.depth = SqliteConnection(raw), os.getpid(), 0
-        return cast(SqliteConnection, self._local.db)
-
-    def write(self, job: Job[Result], *, wait: float | None = None) -> Result:
-        """Run a job in a transaction and return its result when it is durable."""
-        waiting = _Waiting(job, WRITE_WAIT_S if wait is None else wait, Future())
+    def _write(self, job: Job[Result], wait: float, freeing: bool, operation: str | None) -> Result:
+        waiting = _Waiting(job, freeing, alone=freeing)
         with self._start:
             if self._writer is None or not self._writer.is_alive():
                 self._writer = threading.Thread(target=self._write_all, name="diptych-writer", daemon=True)
                 self._writer.start()
             self._jobs.put(waiting)
-        return cast(Result, waiting.done.result())
+        done = waiting.done
+        try:
+            done.exception(wait)
+        except TimeoutError:
+            if done.cancel():
+                raise CollectionBusyError(busy_sentence(self.folder / WRITE_LOCK, wait)) from None
+        except BaseException:
+            # Interrupted: a job that has started is short, and its end is known afterwards.
+            if not done.cancel():
+                done.exception()
+            raise
+        return cast(Result, done.result())
 
     def erase(self, job: Job[Result]) -> Result:
         """Run a job that deletes something for good, also from the write-ahead log."""
         result = self.write(job)
-        with write_lock(self.folder / WRITE_LOCK, WRITE_WAIT_S), closing(sqlite3.connect(self.path)) as raw:
-            raw.execute("PRAGMA busy_timeout=30000")
+        with write_lock(self.folder / WRITE_LOCK), closing(sqlite3.connect(self.path)) as raw:
+            raw.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return result
 
     def close(self) -> None:
         """Wait for the writer, and close the connections."""
+        self._check_process()
         with self._start:
             writer, self._writer = self._writer, None
             if writer is not None and writer.is_alive():
                 self._jobs.put(None)
-                writer.join()
-        for raw in self._readers:
-            with suppress(sqlite3.Error):
-                raw.close()
-        self._readers.clear()
-        self._local = threading.local()
+                writer.join(WRITE_WAIT_S)
+        while self._idle:
+            self._idle.pop().raw.close()
 
     def _write_all(self) -> None:
         raw: sqlite3.Connection | None = None
-        looks = 0
         while (first := self._jobs.get()) is not None:
             try:
-                with write_lock(self.folder / WRITE_LOCK, first.wait):
-                    raw = raw or self._writing_connection()
-                    self._commit_together(raw, first)
-                    looks += 1
-                    if looks % _CHECKPOINT_LOOKS == 0:
-                        self._checkpoint(raw)
+                with write_lock(self.folder / WRITE_LOCK):
+                    if first.start():
+                        raw = raw or self._writing_connection()
+                        self._commit_together(raw, first)
+                        self._shorten_log(raw, TRUNCATE_BYTES)
             except BaseException as problem:
-                first.done.set_exception(clear_error(self.folder, problem))
+                if not first.done.done():
+                    first.done.set_exception(self.clear_error(problem))
         if raw is not None:
-            with suppress(CollectionError, sqlite3.Error, OSError), write_lock(self.folder / WRITE_LOCK, WRITE_WAIT_S):
-                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with suppress(sqlite3.Error, OSError), write_lock(self.folder / WRITE_LOCK):
+                self._shorten_log(raw, 0)
                 raw.close()
 
     def _writing_connection(self) -> sqlite3.Connection:
-        raw = sqlite3.connect(self.path, isolation_level=None)
+        raw = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
         for setting in (
-            "busy_timeout=30000",
+            f"busy_timeout={BUSY_TIMEOUT_MS}",
             "journal_mode=WAL",
             f"synchronous={'FULL' if self._durability == 'power' else 'NORMAL'}",
             "fullfsync=1",
             "checkpoint_fullfsync=1",
             "foreign_keys=1",
-            "wal_autocheckpoint=0",
-            "journal_size_limit=67108864",
+            f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+            f"journal_size_limit={TRUNCATE_BYTES}",
             # What people typed can be deleted for good; pages that are split keep no copy of it either.
             "secure_delete=1",
         ):
             raw.execute(f"PRAGMA {setting}")
+        self._make_reserve()
         return raw
 
     def _commit_together(self, raw: sqlite3.Connection, first: _Waiting) -> None:
         """Run the jobs that wait, each in a savepoint of its own, and answer them after one commit."""
-        raw.execute("BEGIN IMMEDIATE")
-        ended, until = [], time.monotonic() + COMMIT_EVERY_S
+        db = SqliteConnection(raw, writes=True)
+        until = time.monotonic() + COMMIT_EVERY_S
+        ran: list[tuple[_Waiting, Any]] = []
         waiting: _Waiting | None = first
-        while waiting is not None:
-            raw.execute("SAVEPOINT job")
-            try:
-                result = waiting.job(SqliteConnection(raw, writes=True))
-                raw.execute("RELEASE job")
-                ended.append((waiting, result))
-            except BaseException as problem:
-                if not raw.in_transaction:
-                    # A full disk has ended the transaction, and with it the jobs before.
-                    for other, _ in ended:
-                        other.done.set_exception(clear_error(self.folder, problem))
-                    waiting.done.set_exception(clear_error(self.folder, problem))
-                    return
-                raw.execute("ROLLBACK TO job")
-                raw.execute("RELEASE job")
-                waiting.done.set_exception(clear_error(self.folder, problem))
-            waiting = None
-            if len(ended) < JOBS_TOGETHER and time.monotonic() < until:
-                with suppress(queue.Empty):
-                    waiting = self._jobs.get_nowait()
-                    if waiting is None:
-                        # The end waits until this is committed.
-                        self._jobs.put(None)
         try:
+            raw.execute("BEGIN IMMEDIATE")
+            while waiting is not None:
+                raw.execute("SAVEPOINT job")
+                try:
+                    with self._as_job(db):
+                        result = waiting.job(db)
+                except BaseException as problem:
+                    clear = self.clear_error(problem)
+                    if isinstance(clear, NoRoomError) or not raw.in_transaction:
+                        raise
+                    raw.execute("ROLLBACK TO job")
+                    waiting.done.set_exception(clear)
+                else:
+                    ran.append((waiting, result))
+                raw.execute("RELEASE job")
+                is_last = waiting.alone or len(ran) >= JOBS_TOGETHER or time.monotonic() > until
+                waiting = None if is_last else self._next_job()
             raw.execute("COMMIT")
-        except sqlite3.Error as problem:
-            with suppress(sqlite3.Error):
+        except BaseException as problem:
+            if raw.in_transaction:
                 raw.execute("ROLLBACK")
-            for other, _ in ended:
-                other.done.set_exception(clear_error(self.folder, problem))
+            undone = [each for each, _ in ran]
+            if waiting is not None and waiting not in undone:
+                undone.append(waiting)
+            self._undo_together(raw, undone, problem)
             return
-        for other, result in ended:
-            other.done.set_result(result)
+        for each, result in ran:
+            each.done.set_result(result)
 
-    def _checkpoint(self, raw: sqlite3.Connection) -> None:
+    def _next_job(self) -> _Waiting | None:
+        with suppress(queue.Empty):
+            while True:
+                waiting = self._jobs.get_nowait()
+                if waiting is None or waiting.alone:
+                    # This is committed first.
+                    self._jobs.put(waiting)
+                    return None
+                if waiting.start():
+                    return waiting
+        return None
+
+    def _undo_together(self, raw: sqlite3.Connection, undone: list[_Waiting], problem: BaseException) -> None:
+        """Answer a job that ended its transaction, a full disk does so; jobs that shared it are run again alone."""
+        if len(undone) > 1:
+            for waiting in undone:
+                waiting.alone = True
+                self._jobs.put(waiting)
+            return
+        clear = self.clear_error(problem)
+        for waiting in undone:
+            reserve = self.folder / RESERVE
+            if waiting.freeing and isinstance(clear, NoRoomError) and reserve.exists():
+                reserve.unlink()
+                waiting.freeing = False
+                self._commit_together(raw, waiting)
+                self._shorten_log(raw, 0)
+                self._make_reserve()
+            else:
+                waiting.done.set_exception(clear)
+
+    def _make_reserve(self) -> None:
+        if hasattr(os, "posix_fallocate"):
+            with suppress(OSError), (self.folder / RESERVE).open("ab") as stream:
+                size = min(self.path.stat().st_size, RESERVE_BYTES)
+                os.posix_fallocate(stream.fileno(), 0, max(size, 1))
+
+    def _shorten_log(self, raw: sqlite3.Connection, limit: int) -> None:
+        """Bring the log into the database and empty it, if it is over a limit and nothing reads from it."""
         with suppress(OSError, sqlite3.Error):
-            size = self.path.with_name(f"{DATABASE}-wal").stat().st_size
-            if size > CHECKPOINT_BYTES:
-                raw.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if size > TRUNCATE_BYTES else 'PASSIVE'})")
+            if self.path.with_name(f"{DATABASE}-wal").stat().st_size > limit:
+                raw.execute("PRAGMA busy_timeout=0")
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                raw.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+
+    def _explained(self, problem: BaseException) -> CollectionError | None:
+        if isinstance(problem, UnicodeDecodeError) or "Could not decode to UTF-8" in str(problem):
+            return CollectionError(_damaged(self.folder, problem))
+        if not isinstance(problem, sqlite3.Error):
+            return None
+        # Extended names begin with that of the kind: SQLITE_IOERR_FSYNC.
+        kind = "_".join(getattr(problem, "sqlite_errorname", "").split("_")[:2])
+        if kind == "SQLITE_FULL":
+            return NoRoomError(self.folder, 1 << 20)
+        if kind in ("SQLITE_BUSY", "SQLITE_LOCKED"):
+            return CollectionBusyError(busy_sentence(self.folder / WRITE_LOCK, BUSY_TIMEOUT_MS / 1000))
+        if kind in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+            return CollectionError(_damaged(self.folder, problem))
+        if kind in ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"):
+            return CollectionError(f"{self.path} cannot be opened ({problem}); look at the rights of file and folder")
+        if kind == "SQLITE_IOERR":
+            return CollectionError(f"{self.path} cannot be read or written ({problem}); check the disk, then verify")
+        return None
 
 
 @contextmanager
-def write_lock(path: Path, wait: float) -> Iterator[None]:
-    """Be the only writer of a collection; raise after ``wait`` seconds, naming the process that writes."""
+def write_lock(path: Path) -> Iterator[None]:
+    """Be the only writer of a collection, when those who came before are done."""
     with path.open("a+b") as stream:
-        deadline = time.monotonic() + wait
-        while True:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise CollectionBusyError(_busy(path)) from None
-                time.sleep(min(0.002, left))
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        # Owner information is best effort. Writing it at each commit, or truncating it, would cost another sync.
         with suppress(OSError):
-            owner = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": time.time()})
-            stream.truncate(0)
-            stream.write(owner.encode())
-            stream.flush()
-        yield
+            owner = json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode()
+            stream.seek(0)
+            if stream.read() != owner:
+                stream.truncate(0)
+                stream.write(owner)
+                stream.flush()
+        _HELD.add(stream.fileno())
+        try:
+            yield
+        finally:
+            _HELD.discard(stream.fileno())
+            fcntl.flock(stream, fcntl.LOCK_UN)
 
 
-def _busy(path: Path) -> str:
-    try:
-        owner = json.loads(path.read_text())
-        return (
-            f"process {owner['process']} on {owner['host']} has been writing to {path.parent} for "
-            f"{time.time() - owner['since']:.0f} s; try again when it is done"
+def _close_held() -> None:
+    # A forked process shares the locks of its parent: they would outlive it.
+    for number in _HELD:
+        with suppress(OSError):
+            os.close(number)
+    _HELD.clear()
+
+
+_HELD: set[int] = set()
+os.register_at_fork(after_in_child=_close_held)
+
+
+def busy_sentence(path: Path, waited: float) -> str:
+    """Return the sentence about a write lock that was waited for, naming the process that holds it."""
+    owner = "another process"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(path.read_text())
+        owner = f"process {found['process']} on {found['host']}"
+    return f"{owner} has been writing to {path.parent} for {waited:.0f} s; try again when it is done"
+
+
+def reject_network_file_system(folder: Path) -> None:
+    """Raise where SQLite cannot share its log among processes."""
+    place, kind, depth = folder.resolve(), "", -1
+    with suppress(OSError):
+        for line in _MOUNTS.read_text().splitlines():
+            mounted, _, source = line.partition(" - ")
+            point = Path(mounted.split()[4].encode().decode("unicode_escape"))
+            if place.is_relative_to(point) and len(point.parts) >= depth:
+                kind, depth = source.split()[0], len(point.parts)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise CollectionError(
+            f"{folder} is on a network file system ({kind}), where SQLite may lose data: "
+            "choose a local folder, or PostgreSQL by its address (postgresql://host/database?schema=name)"
         )
-    except (OSError, ValueError, KeyError, TypeError):
-        return f"another process is writing to {path.parent}; try again when it is done"
 
 
-def clear_error(folder: Path, problem: BaseException) -> BaseException:
-    """Return an error of the engine as one sentence that names the fix; others as they are."""
-    if not isinstance(problem, sqlite3.Error):
-        return problem
-    name = getattr(problem, "sqlite_errorname", "")
-    if name.startswith("SQLITE_FULL"):
-        return NoRoomError(folder, 1 << 20)
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return CollectionBusyError(f"another process is writing to {folder}; try again when it is done")
-    return CollectionError(f"{folder} cannot be used ({problem}); `diptych verify` says what is damaged")
+def _damaged(folder: Path, problem: BaseException) -> str:
+    return f"{folder} is damaged ({problem}): `diptych verify` says what, `diptych repair` mends it"
