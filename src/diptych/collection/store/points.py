@@ -115,7 +115,7 @@ def read_points(
     if contents is None:
         blocks = list(point_blocks(db, model, side))
     else:
-        blocks = [_read(db, model, side, "", ids) for ids in _pieces(np.unique(np.asarray(contents)))]
+        blocks = list(points_of_contents(db, model, side, np.unique(np.asarray(contents, dtype=np.int64))))
     blocks = blocks or [_read(db, model, side, "id < 0")]
     _, owners, parts, vectors = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
     order = np.lexsort((parts, owners))
@@ -134,6 +134,24 @@ def point_blocks(
             after = int(block[0][-1])
         if len(block[0]) < ROWS_AT_ONCE:
             return
+
+
+def points_by_id(
+    db: Connection, model: int, side: PointKind, ids: IntArray
+) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
+    """Return (ids, contents, parts, vectors) of the points with some ids that are still there, by id."""
+    blocks = [_read(db, model, side, "", some, "id") for some in _pieces(np.unique(ids))]
+    found = [np.concatenate(column) for column in zip(*(blocks or [_read(db, model, side, "id < 0")]), strict=True)]
+    order = np.argsort(found[0])
+    return found[0][order], found[1][order], found[2][order], found[3][order]
+
+
+def points_of_contents(
+    db: Connection, model: int, side: PointKind, contents: IntArray
+) -> Iterator[tuple[IntArray, IntArray, IntArray, AnyArray]]:
+    """Yield (ids, contents, parts, vectors) of the points of some contents."""
+    for some in _pieces(contents):
+        yield _read(db, model, side, "", some)
 
 
 def point_range(db: Connection, model: int, side: PointKind) -> tuple[int, int]:
@@ -246,16 +264,16 @@ def _insert(
 
 
 def _read(
-    db: Connection, model: int, side: PointKind, condition: str, ids: IntArray | None = None
+    db: Connection, model: int, side: PointKind, condition: str, ids: IntArray | None = None, key: str = "content"
 ) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
-    """Return (ids, contents, parts, vectors) of the points that meet a condition, or of some contents."""
+    """Return (ids, contents, parts, vectors) of the points that meet a condition, or whose key is one of some ids."""
     width, dtype = point_form(db, model)
     values: Sequence[Any] = ()
     if ids is not None and db.engine == "sqlite":
-        condition, values = db.among("content", ids)
+        condition, values = db.among(key, ids)
     elif ids is not None:
         # COPY takes no parameters.
-        condition = f"content = ANY('{{{','.join(map(str, ids.tolist()))}}}'::bigint[])"
+        condition = f"{key} = ANY('{{{','.join(map(str, ids.tolist()))}}}'::bigint[])"
     query = f"SELECT id, content, part, v FROM {point_table(model, side)} WHERE {condition}"
     if db.engine != "sqlite":
         numbers, owners, parts, vectors = copy_out(_raw(db), query, [(np.int64, 0)] * 3 + [(dtype, width)])
