@@ -256,7 +256,7 @@ def _with_points(made: Encoded, task: EncodingTask, sources: Sequence[Source]) -
             wanted = [key for key in task.lacking.get((model.id, side), ()) if key in rows]
             if wanted:
                 stored = stored_points(retriever, side, np.stack([rows[key] for key in wanted]))
-                good: BoolArray = np.isfinite(stored).all(axis=1)
+                good: BoolArray = np.asarray(np.isfinite(stored).all(axis=1))
                 failures |= {
                     key: "its point has coordinates that are not finite or beyond ±65504"
                     for key, is_good in zip(wanted, good.tolist(), strict=True)

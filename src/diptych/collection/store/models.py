@@ -186,6 +186,12 @@ def switch(db: Connection) -> tuple[Model, Model]:
     return _known(db, old.fingerprint), _known(db, new.fingerprint)
 
 
+def list_pending(db: Connection, model: Model, name: str) -> None:
+    """Keep the next model beside the others, under a name, from now on; its points are being made."""
+    db.run("UPDATE model SET state = 'unfinished', name = ? WHERE id = ? AND state = 'pending'", (name, model.id))
+    _note_change(db)
+
+
 def finish(db: Connection, model: Model) -> None:
     """Keep an unfinished or resting model like the others: it has all its points."""
     db.run("UPDATE model SET state = 'kept' WHERE id = ? AND state IN ('unfinished', 'resting')", (model.id,))

@@ -234,7 +234,7 @@ def prune_contents(db: Connection) -> int:
     owners = ("item", "caption", "former_item", "former_caption")
     named = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.content = content.id)" for owner in owners)
     ids = db.ids(f"SELECT id FROM content WHERE {named}")
-    models = [int(row[0]) for row in db.rows("SELECT id FROM model")]
+    models = [int(row[0]) for row in db.rows("SELECT id FROM model WHERE width > 0")]
     for some in _pieces(ids):
         for model in models:
             for side in POINT_KINDS:
