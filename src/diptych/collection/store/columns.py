@@ -58,7 +58,8 @@ class Base:
     @cached_property
     def fields(self) -> dict[str, IntArray]:
         """The ids of the values of each field."""
-        return dict(zip(self.names, np.split(self.field_values, self.field_starts[1:-1]), strict=True))
+        parts = np.split(self.field_values, self.field_starts[1:])
+        return dict(zip(self.names, parts, strict=False))
 
 
 _ARRAYS = [one.name for one in fields(Base) if one.name not in ("names", "change")]
