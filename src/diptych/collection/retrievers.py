@@ -13,7 +13,6 @@ from diptych.arrays import AnyArray
 from diptych.collection.changes.add_report import Progress
 from diptych.collection.indexing.encoding import known_contents, missing_contents
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
-from diptych.collection.search.approximate_index import Scoring
 from diptych.collection.storage.layout import Root, unique_name
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.store import models
@@ -30,6 +29,7 @@ from diptych.collection.store.model_history import (
 )
 from diptych.collection.store.models import LoadRetriever, Model, SavedModel
 from diptych.collection.store.points import read_points
+from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
 

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.arrays import AnyArray, IntArray
 from diptych.cluster import Workers
 from diptych.collection.changes.file_facts import file_status
-from diptych.collection.search.approximate_index import Scoring
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.models import Model, check_same_points
@@ -43,6 +42,7 @@ from diptych.collection.store.points import (
     put_points,
     read_features,
 )
+from diptych.collection.store.scoring import Scoring
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -255,14 +255,9 @@ def _with_points(made: Encoded, task: EncodingTask, sources: Sequence[Source]) -
             rows = {key: row for keys, found in parts for key, row in zip(keys, found, strict=True)}
             wanted = [key for key in task.lacking.get((model.id, side), ()) if key in rows]
             if wanted:
-                stored = stored_points(retriever, side, np.stack([rows[key] for key in wanted]))
-                good: BoolArray = np.asarray(np.isfinite(stored).all(axis=1))
-                failures |= {
-                    key: "its point has coordinates that are not finite or beyond ±65504"
-                    for key, is_good in zip(wanted, good.tolist(), strict=True)
-                    if not is_good
-                }
-                points[model.id, side] = [key for key in wanted if key not in failures], stored[good]
+                stored, reasons = _stored_points(retriever, side, wanted, np.stack([rows[key] for key in wanted]))
+                failures |= reasons
+                points[model.id, side] = [key for key in wanted if key not in reasons], stored
     return replace(made, points=points, failures=failures)
 
 
@@ -271,14 +266,29 @@ _limiting = threading.Lock()
 
 
 def stored_points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> AnyArray:
-    """Return the points of features as the tables store them."""
+    """Return the points of features as the tables store them; raise where one is beyond the range of their numbers."""
     to_points = retriever.images_to_points if side == "image" else retriever.texts_to_points
     # The last bits of a product may depend on how many cores share it.
     with _limiting, threadpool_limits(limits=1):
         points = np.asarray(to_points(np.asarray(features, dtype=np.float32)))
-    stored = Scoring(retriever.space, "text_query" if side == "image" else "image_query").stored(points)
-    with np.errstate(over="ignore"):
-        return stored if stored.dtype == np.uint8 else stored.astype(np.float16)
+    return Scoring(retriever.space, "text_query" if side == "image" else "image_query").stored(points)
+
+
+def _stored_points(
+    retriever: RetrieverProtocol, side: Side, keys: Sequence[str], features: AnyArray
+) -> tuple[AnyArray, dict[str, str]]:
+    """Return the points of features, and the reasons of those that cannot be stored."""
+    try:
+        return stored_points(retriever, side, features), {}
+    except InvalidInputError:
+        # One bad point must not cost the others.
+        stored, reasons = [], {}
+        for key, row in zip(keys, features, strict=True):
+            try:
+                stored.append(stored_points(retriever, side, row[None]))
+            except InvalidInputError as reason:
+                reasons[key] = str(reason)
+        return np.concatenate(stored) if stored else np.zeros((0, 0)), reasons
 
 
 class _Pictures:
