@@ -25,6 +25,7 @@ from httpx import create_ssl_context
 from diptych import Retriever
 from diptych.cli.commands.serve import listen
 from diptych.collection import Collection, Record
+from diptych.collection.store.store import SqliteStore, Store
 from diptych.collection.trusted_root import trust_root
 from diptych.data import load_dataset
 from diptych.data.datasets.scenes import write_folder
@@ -94,6 +95,14 @@ class ServiceProcess:
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty collection's tables."""
+    made = SqliteStore.create(tmp_path / "store")
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -76,7 +76,7 @@ def normalised_query(text: str) -> str:
     >>> normalised_query("  Golden\\tRetriever ")
     'golden retriever'
     """
-    return " ".join(unicodedata.normalize("NFKC", _writable(text)).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", writable(text)).casefold().split())
 
 
 def is_plain(query: str, terms: Sequence[Mapping[str, Any]] | None) -> bool:
@@ -193,7 +193,7 @@ class Click:
             connection.execute(known, (self.visitor, search))
         if self.kind != NEGATIVE_CLICK:
             connection.execute("UPDATE searches SET clicked = 1 WHERE number = ? AND clicked = 0", (search,))
-        caption_id = None if self.caption_id is None else _writable(self.caption_id)
+        caption_id = None if self.caption_id is None else writable(self.caption_id)
         added = connection.execute(
             "INSERT INTO clicks (search, item, position, caption_id, kind, time) VALUES (?, ?, ?, ?, ?, ?)",
             (search, self.item, self.position, caption_id, self.kind, self.time),
@@ -202,7 +202,7 @@ class Click:
 
     def _was_shown(self, connection: sqlite3.Connection, search: int) -> bool:
         # What cannot be written to the file was never read from it: halves of characters, enormous numbers.
-        if _writable(self.item) != self.item or not 1 <= self.position < _LAST_POSITION:
+        if writable(self.item) != self.item or not 1 <= self.position < _LAST_POSITION:
             return False
         shown = connection.execute(
             "SELECT 1 FROM pages WHERE search = ? AND first <= ? AND ? < first + length"
@@ -212,6 +212,6 @@ class Click:
         return shown.fetchone() is not None
 
 
-def _writable(text: str) -> str:
-    # What is no character cannot be written to the file; a client may still send it.
-    return text.encode("utf-8", "replace").decode("utf-8")
+def writable(text: str) -> str:
+    """Return a text as it can be stored: half a surrogate pair becomes a question mark, NUL the replacement sign."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
