@@ -40,8 +40,9 @@ class Base:
 
     alive: BoolArray
     item_content: IntArray
-    caption_item: IntArray
-    caption_content: IntArray
+    caption_ids: IntArray
+    caption_items: IntArray
+    caption_contents: IntArray
     value_starts: IntArray
     value_owners: IntArray
     field_values: IntArray
@@ -122,15 +123,19 @@ class Columns:
     @cached_property
     def captions(self) -> Captions:
         """All captions."""
-        items, contents = self.base.caption_item, self.base.caption_content
-        new = self.patch.captions
-        if len(self.patch.changed):
-            size = max(len(items), int(new.ids.max(initial=0)) + 1)
-            gone = np.flatnonzero(self._changed[items])
-            items = _patched(items, size, gone, new.ids, new.items)
-            contents = _patched(contents, size, gone, new.ids, new.contents)
-        ids = np.flatnonzero(items)
-        return Captions(ids, items[ids], contents[ids])
+        base, new = self.base, self.patch.captions
+        old = Captions(base.caption_ids, base.caption_items, base.caption_contents)
+        known = self.patch.changed[self.patch.changed < len(base.alive)]
+        if base.alive[known].any():
+            stay = ~self._changed[old.items]
+            old = Captions(*(one[stay] for one in old))
+        if not len(new.ids):
+            return old
+        joined = Captions(*(np.append(one, more.astype(np.int32)) for one, more in zip(old, new, strict=True)))
+        if (np.diff(joined.ids) > 0).all():
+            return joined
+        order = np.argsort(joined.ids, kind="stable")
+        return Captions(*(one[order] for one in joined))
 
     @cached_property
     def _changed(self) -> BoolArray:
@@ -245,11 +250,12 @@ def base_of(db: Connection) -> Base:
     alive[pictures] = alive[texts] = True
     item_content[pictures] = contents
     captions = db.ids("SELECT id FROM caption ORDER BY item, place")
-    caption_item = np.zeros(int(captions.max(initial=0)) + 1, dtype=np.int32)
-    caption_content = np.zeros_like(caption_item)
-    caption_item[captions] = db.ids("SELECT item FROM caption ORDER BY item, place")
+    caption_items = np.zeros(int(captions.max(initial=0)) + 1, dtype=np.int32)
+    caption_contents = np.zeros_like(caption_items)
+    caption_items[captions] = db.ids("SELECT item FROM caption ORDER BY item, place")
     by_content = db.ids("SELECT id FROM caption ORDER BY content, id")
-    caption_content[by_content] = db.ids("SELECT content FROM caption ORDER BY content, id")
+    caption_contents[by_content] = db.ids("SELECT content FROM caption ORDER BY content, id")
+    captions = np.sort(captions).astype(np.int32)
     names = tuple(name for (name,) in db.rows("SELECT DISTINCT field FROM value ORDER BY field"))
     values = [db.ids("SELECT id FROM value WHERE field = ? ORDER BY id", (name,)) for name in names]
     dated = "FROM item WHERE taken <> ''"
@@ -263,8 +269,9 @@ def base_of(db: Connection) -> Base:
     return Base(
         alive=alive,
         item_content=item_content,
-        caption_item=caption_item,
-        caption_content=caption_content,
+        caption_ids=captions,
+        caption_items=caption_items[captions],
+        caption_contents=caption_contents[captions],
         value_starts=value_starts,
         value_owners=value_owners,
         field_values=np.concatenate([_NO_IDS, *values]),

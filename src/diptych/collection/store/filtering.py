@@ -230,11 +230,26 @@ def text_condition(
 def _like(db: Connection, wanted: Filter, folded: str) -> Condition:
     given = wanted.value.casefold()
     if "*" in given or "?" in given:
-        # SQL looks for the longest part, Python at the whole.
-        return db.contains(folded), [max(_WILDCARDS.split(given), key=len)], False
+        return _like_pattern(db, given, folded)
     if field_name(wanted.field) == "label":
         return f"{folded} = ?", [given], True
     return db.contains(folded), [given], True
+
+
+def _like_pattern(db: Connection, given: str, folded: str) -> Condition:
+    """Return the condition on the beginning, the end and the longest part; often that is the whole pattern."""
+    parts = _WILDCARDS.split(given)
+    first, last, longest = parts[0], parts[-1], max(parts, key=len)
+    conditions, values = [f"length({folded}) >= ?"], [len("".join(parts))]
+    if first:
+        conditions, values = [*conditions, f"substr({folded}, 1, {len(first)}) = ?"], [*values, first]
+    if last:
+        cut = f"substr({folded}, length({folded}) - {len(last) - 1})"
+        conditions, values = [*conditions, f"{cut} = ?"], [*values, last]
+    if longest not in (first, last):
+        conditions, values = [*conditions, db.contains(folded)], [*values, longest]
+    is_exact = "?" not in given and (len(parts) == 2 or (len(parts) == 3 and not first and not last))
+    return " AND ".join(conditions), values, is_exact
 
 
 def _is_date(text: str) -> str:
