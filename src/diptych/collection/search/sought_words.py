@@ -17,6 +17,9 @@ from diptych.encoders.text.english_words import describing_words, is_english_wor
 
 _QUOTED = re.compile(r'["“„]([^"“”„]+)["”“]')
 _WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+# Letters with strokes and ligatures, which Unicode does not take apart.
+_PLAIN_LETTERS = str.maketrans(dict(zip("łđøıðħŧæœþ", (*"ldoidht", "ae", "oe", "th"), strict=True)))
 # One or two digits say how many there are; more are a number that something goes by.
 _COUNT = re.compile(r"\d{1,2}")
 _FEW_WORDS = 2
@@ -39,8 +42,13 @@ def folded_words(text: str) -> list[str]:
     >>> folded_words("Café-Bar, IMG_2034")
     ['cafe', 'bar', 'img', '2034']
     """
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
-    return _WORD.findall("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).translate(_PLAIN_LETTERS)
+    # Vowels of Indian scripts are marks, not letters.
+    composed = unicodedata.normalize("NFC", plain)
+    return "".join(sign if sign.isalnum() or unicodedata.category(sign)[0] == "M" else " " for sign in composed).split()
 
 
 def other_number(word: str) -> str | None:

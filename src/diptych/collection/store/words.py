@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.search.sought_words import FILE_NAME, LABEL, PICTURE, said_fields
+from diptych.collection.search.sought_words import FILE_NAME, LABEL, PICTURE, folded_words, said_fields
 from diptych.collection.storage.item import Item
 from diptych.collection.store.dialect import Connection
 from diptych.encoders.image.picture_parts import PictureText
@@ -29,15 +29,12 @@ MAX_RANKED = 1_000
 TERM_SATURATION = 1.2
 LENGTH_WEIGHT = 0.75
 
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
 # Han, Kana, Hangul and Thai are written without spaces, or join particles to words.
 _UNSPACED = (
     "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-# Letters with strokes and ligatures, which Unicode does not take apart.
-_PLAIN_LETTERS = str.maketrans(dict(zip("łđøıðħŧæœþ", (*"ldoidht", "ae", "oe", "th"), strict=True)))
 _HANGUL = re.compile("[가-힣]+")
 _PARTICLES = (*"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
@@ -77,13 +74,8 @@ def tokens(text: str) -> list[str]:
     (['cafe', 'bar', 'img', '2034'], ['一只', '只狗', '狗'], ['हिनदी'])
     """
     if text.isascii():
-        return [word[:MAX_TOKEN_LETTERS] for word in _ASCII_WORD.findall(text.lower())[:MAX_TOKENS]]
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
-    # Folded letters may come apart once more, as İ does.
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", decomposed) if not unicodedata.combining(sign))
-    composed = unicodedata.normalize("NFC", plain.translate(_PLAIN_LETTERS))
-    spaced = "".join(sign if sign.isalnum() or unicodedata.category(sign)[0] == "M" else " " for sign in composed)
-    return [token for word in spaced.split() for run in _RUN.findall(word) for token in _cut(run)][:MAX_TOKENS]
+        return [word[:MAX_TOKEN_LETTERS] for word in folded_words(text)[:MAX_TOKENS]]
+    return [token for word in folded_words(text) for run in _RUN.findall(word) for token in _cut(run)][:MAX_TOKENS]
 
 
 def _cut(run: str) -> list[str]:

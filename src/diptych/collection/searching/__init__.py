@@ -1,0 +1,1 @@
+"""From a request to answers, on one transaction of the store."""

@@ -1,0 +1,72 @@
+"""What a search is asked for; the library, the command line and the service share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from diptych.collection.browse.filter import Filter
+from diptych.collection.search.query import Query
+from diptych.collection.storage.retriever_protocol import Side
+from diptych.errors import InvalidInputError
+
+Target = Literal["images", "texts"]
+RerankBy = Literal["codes", "features"]
+Sort = Literal["relevance", "taken", "added", "name"]
+
+TARGETS: tuple[Target, ...] = ("images", "texts")
+RERANKINGS: tuple[RerankBy, ...] = ("codes", "features")
+SORTS: tuple[Sort, ...] = ("relevance", "taken", "added", "name")
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A query and how it is answered.
+
+    ``offset`` answers are left out before the ``k`` that are wanted. ``hybrid`` is the weight of words in a ranking
+    that joins them with similarity by reciprocal rank, True is 0.5, False leaves words out; None looks for those words
+    alone that ask for something by its name. ``exact`` compares all points. Answers below ``min_probability`` are left
+    out. ``retriever`` names a stored one, ``regions`` looks at parts of pictures too. ``rerank`` is how many of the
+    nearest hash codes are put into the order of finer scores, ``rerank_by`` those of their codes or of their stored
+    features. ``sort`` puts the good answers, the best thousand at most, into another order: the latest first, or by
+    name.
+    """
+
+    query: Query
+    k: int = 10
+    offset: int = 0
+    target: Target = "images"
+    filter: Filter | None = None
+    hybrid: float | bool | None = None
+    exact: bool | None = None
+    min_probability: float | None = None
+    retriever: str | None = None
+    regions: bool = True
+    rerank: int | None = None
+    rerank_by: RerankBy = "codes"
+    sort: Sort = "relevance"
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.offset < 0:
+            raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {self.k} and {self.offset}")
+        if self.hybrid is not None and not 0 <= float(self.hybrid) <= 1:
+            raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {self.hybrid}")
+        if self.hybrid not in (None, False) and not self.query.words:
+            raise InvalidInputError("a hybrid search looks for words, but the query has none; add words")
+        if self.rerank is not None and self.rerank < 1:
+            raise InvalidInputError(
+                f"rerank is how many of the nearest codes to score again, at least 1, got {self.rerank}"
+            )
+        for name, known in (("target", TARGETS), ("rerank_by", RERANKINGS), ("sort", SORTS)):
+            if (given := getattr(self, name)) not in known:
+                raise InvalidInputError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+
+    @property
+    def side(self) -> Side:
+        """The side of the space that is searched."""
+        return "image" if self.target == "images" else "text"
+
+    @property
+    def word_share(self) -> float | None:
+        """The weight of words in a joined ranking, None where only those that name something are looked for."""
+        return None if self.hybrid is None else 0.5 if self.hybrid is True else float(self.hybrid)

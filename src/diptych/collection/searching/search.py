@@ -1,0 +1,291 @@
+"""From a request to answers, on one transaction of the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.collection.browse.filter import OWN_FIELDS, Filter
+from diptych.collection.search.query import Answer, Answers, Mode, Query, Term
+from diptych.collection.search.sought_words import SoughtWords
+from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
+from diptych.collection.searching.entries import Entries, SearchView
+from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
+from diptych.collection.searching.request import SearchRequest, Sort
+from diptych.collection.storage.retriever_protocol import SIDES
+from diptych.collection.store.filtering import matching_items
+from diptych.collection.store.items import items_by_name
+from diptych.collection.store.values import LABEL, field_name
+from diptych.collection.store.words import MAX_CANDIDATES
+from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
+from diptych.errors import UnknownItemError, UnsearchableItemError
+
+MAX_FIELDS_NAMED = 20
+
+_NOT_QUOTED = "No item holds the words in quotation marks one after the other; these are similar in meaning."
+_NEWEST_RANKED = (
+    "More items hold the words than are compared: the newest {count:,} are ranked. Add words or a filter to see others."
+)
+_SORT_ORDERS: dict[Sort, str] = {
+    "taken": "taken DESC, id DESC",
+    "added": "added_ns DESC, id DESC",
+    "name": "path_folded, id",
+}
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Entries, best first, which of them points and which of them words have brought up, and the words."""
+
+    entries: IntArray
+    sought: SoughtWords | None = None
+    by_points: Set[int] = frozenset()
+    by_words: Set[int] = frozenset()
+    mode: Mode = "similarity"
+    notes: tuple[str, ...] = ()
+
+    def matched_by(self, entry: int) -> tuple[str, ...]:
+        """Return what brought an entry up."""
+        both = (self.by_points, "points"), (self.by_words, "words")
+        return tuple(name for members, name in both if entry in members) or ("points",)
+
+
+@dataclass(frozen=True)
+class _HeldWords:
+    """The fields in which an item holds sought words, whether it holds all of them, and where in its picture."""
+
+    fields: tuple[str, ...] = ()
+    are_all: bool = False
+    in_picture: tuple[PictureWord, ...] = ()
+
+
+def search(view: SearchView, request: SearchRequest) -> Answers:
+    """Return the answers to a request from place ``offset`` on, at most ``k``."""
+    started = time.perf_counter()
+    query, k, offset = request.query, request.k, request.offset
+    entries = Entries(view, request.side, _allowed_items(view, request))
+    reranking = None if request.rerank is None else Reranking(request.rerank, request.rerank_by, entries)
+    terms = tuple(_encoded(view, term, reranking) for term in query.terms)
+    encoded = EncodedQuery(terms, entries.index.scoring, request.side, view.searched.retriever)
+    uses_regions = request.regions and entries.region_index is not None and encoded.vector is not None
+    ranking = PointRanking(encoded, entries, bool(request.exact), uses_regions, reranking)
+    is_sorted = request.sort != "relevance"
+    ranked = _ranked(ranking, query, FUSED if is_sorted else offset + k, request.word_share)
+    # Regions of a picture are about as many more chances to be near whatever is asked as another picture is.
+    chances = entries.count + (entries.n_with_regions if uses_regions else 0)
+    usual = encoded.cutoff_among(chances)
+    cutoff = usual if request.min_probability is None else request.min_probability
+    everything = ranked.entries
+    if is_sorted:
+        everything = _sorted(ranking, ranked, cutoff, request.sort)
+    shown = everything[offset : offset + k]
+    points, regions = ranking.best_parts(shown)
+    scores, probabilities = encoded.scores_and_probabilities(points)
+    # The best answers of all say whether there is a match, whichever page is asked for.
+    top = ranked.entries[:k]
+    best = probabilities if offset == 0 and not is_sorted else _probabilities(ranking, top)
+    held = _held_words(entries, np.union1d(shown, top), ranked)
+    answers = _answers(entries, shown, scores, probabilities, regions, ranked, held, offset)
+    if request.min_probability is not None:
+        answers = tuple(answer for answer in answers if answer.probability >= request.min_probability)
+    has_words = any(held[entry].are_all for entry in top.tolist() if entry in held)
+    field_notes = () if request.filter is None else _field_notes(view, request.filter)
+    return Answers(
+        answers,
+        no_good_match=bool(best.max(initial=0.0) < cutoff) and not has_words,
+        considered=entries.count,
+        exact=ranking.is_exact,
+        seconds=time.perf_counter() - started,
+        notes=(*ranked.notes, *_language_notes(view, query), *field_notes),
+        retriever=view.searched.model.name,
+        fingerprint=view.searched.model.fingerprint,
+        cutoff=usual,
+        mode=ranked.mode,
+    )
+
+
+def _allowed_items(view: SearchView, request: SearchRequest) -> BoolArray | None:
+    """Return which items may be found; None stands for all.
+
+    A picture among pictures and a text among texts would answer a question about itself.
+    """
+    names = [term.value for term in request.query.terms if term.kind == "item"]
+    asked = items_by_name(view.db, names).values() if names else ()
+    itself = [number for number, item in asked if (item.path is None) == (request.side == "text")]
+    if request.filter is None and not itself:
+        return None
+    allowed = view.columns.alive if request.filter is None else matching_items(view.db, view.columns, request.filter)
+    if itself:
+        allowed = allowed.copy()
+        allowed[itself] = False
+    return allowed
+
+
+def _encoded(view: SearchView, term: Term, reranking: Reranking | None) -> EncodedTerm:
+    retriever = view.searched.retriever
+    if term.kind == "item":
+        return _encoded_item(view, term, reranking)
+    if term.kind == "text":
+        known = view.searched.embeddings.point(term.value)
+        outputs = None if reranking is None else reranking.outputs("text", known.features)
+        asks_short: Callable[[str], bool] | None = getattr(retriever, "is_short_query", None)
+        is_short = asks_short is not None and asks_short(term.value)
+        return EncodedTerm(known.point, term.weight, "text", known.is_unknown, outputs, is_short)
+    if reranking is None:
+        return EncodedTerm(retriever.encode_images([term.value]), term.weight, "image")
+    features = reranking.source.image_features([term.value])
+    outputs = reranking.outputs("image", features)
+    return EncodedTerm(retriever.images_to_points(features), term.weight, "image", outputs=outputs)
+
+
+def _encoded_item(view: SearchView, term: Term, reranking: Reranking | None) -> EncodedTerm:
+    known = items_by_name(view.db, [term.value])
+    if term.value not in known:
+        raise UnknownItemError(f"there is no item {term.value!r} in the collection; take the id of an answer")
+    number, item = known[term.value]
+    for side in SIDES:
+        source = "item WHERE id = ?" if side == "image" else "caption WHERE item = ? ORDER BY place"
+        contents = [content for (content,) in view.db.rows(f"SELECT content FROM {source}", (number,)) if content]
+        owners, _, vectors = view.searched.indexes[side].vectors(view.db, sorted(set(contents)))
+        first = [content for content in contents if content in owners][:1]
+        if first:
+            chosen = np.array(first)
+            outputs = None if reranking is None else reranking.stored_outputs(side, chosen)[1]
+            return EncodedTerm(vectors[owners == first[0]], term.weight, side, outputs=outputs)
+    raise UnsearchableItemError(f"item {item.id} has neither a readable picture nor a caption to search with")
+
+
+def _ranked(ranking: PointRanking, query: Query, k: int, share: float | None) -> _Ranked:
+    if share is None:
+        return _ranked_by_names(ranking, query, k)
+    if share == 0:
+        return _Ranked(ranking.nearest(k))
+    hits = WordRanking(ranking.entries).with_most(query.words)
+    worded = hits.ids.tolist()
+    nearest = ranking.nearest(max(FUSED, k)).tolist()
+    first = nearest[:FUSED]
+    fused = fuse_rankings(first, worded, share)
+    known = set(fused)
+    fused += [entry for entry in nearest[FUSED:] if entry not in known]
+    notes = (_NEWEST_RANKED.format(count=MAX_CANDIDATES),) if hits.is_newest_of_more else ()
+    mode: Mode = "words" if share == 1 else "both"
+    chosen = np.array(fused[:k], dtype=np.int64)
+    return _Ranked(chosen, SoughtWords.of(query.words), set(first), set(worded), mode, notes)
+
+
+def _ranked_by_names(ranking: PointRanking, query: Query, k: int) -> _Ranked:
+    """Rank by similarity, and first of all what holds the words of a query that asks for something by its name."""
+    sought = SoughtWords.of(query.words)
+    if not sought.asks_by_name or any(term.kind != "text" and term.weight > 0 for term in query.terms):
+        return _Ranked(ranking.nearest(k))
+    entries = ranking.entries
+    sought, worded = WordRanking(entries).named(sought)
+    if not len(worded):
+        return _Ranked(ranking.nearest(k), notes=(_NOT_QUOTED,) if sought.phrases else ())
+    nearest = ranking.nearest(max(FUSED, k))
+    # Among those that hold a name both rankings count, with ordinary words similarity; the others follow by it.
+    joined = worded[np.lexsort((worded, -ranking.query.scores(entries.vectors(worded))))]
+    if sought.phrases or sought.telling:
+        joined = np.array(fuse_rankings(joined.tolist(), worded.tolist(), 0.5), dtype=np.int64)
+    chosen = np.concatenate([joined, nearest[~np.isin(nearest, joined)]])[:k]
+    return _Ranked(chosen, sought, set(nearest[:FUSED].tolist()), set(worded.tolist()), "both")
+
+
+def _probabilities(ranking: PointRanking, ranked: IntArray) -> FloatArray:
+    return ranking.query.scores_and_probabilities(ranking.best_parts(ranked)[0])[1]
+
+
+def _sorted(ranking: PointRanking, ranked: _Ranked, cutoff: float, sort: Sort) -> IntArray:
+    """Return the good answers among the best ones in another order."""
+    ids = ranked.entries.tolist()
+    is_good = _probabilities(ranking, ranked.entries) >= cutoff
+    is_good |= np.array([entry in ranked.by_words for entry in ids], dtype=bool)
+    entries = ranking.entries
+    good = ranked.entries[is_good]
+    owners = entries.item_ids(good)
+    condition, values = entries.view.db.among("id", np.unique(owners))
+    rows = entries.view.db.rows(f"SELECT id FROM item WHERE {condition} ORDER BY {_SORT_ORDERS[sort]}", values)
+    places = {number: place for place, (number,) in enumerate(rows)}
+    return good[np.lexsort((good, np.array([places[owner] for owner in owners.tolist()])))]
+
+
+def _held_words(entries: Entries, some: IntArray, ranked: _Ranked) -> dict[int, _HeldWords]:
+    """Return what the entries among some that words have brought up hold of these."""
+    sought = ranked.sought
+    worded = some[[entry in ranked.by_words for entry in some.tolist()]]
+    if sought is None or not len(worded):
+        return {}
+    known = zip(worded.tolist(), entries.said_of(worded), strict=True)
+    return {
+        entry: _HeldWords(*sought.places_in(item, text), () if text is None else sought.boxes_in(text))
+        for entry, (item, text) in known
+    }
+
+
+def _answers(
+    entries: Entries,
+    shown: IntArray,
+    scores: FloatArray,
+    probabilities: FloatArray,
+    regions: list[PictureRegion | None],
+    ranked: _Ranked,
+    held: dict[int, _HeldWords],
+    offset: int,
+) -> tuple[Answer, ...]:
+    answers = []
+    names = entries.caption_names(shown)
+    scored = zip(shown.tolist(), scores.tolist(), probabilities.tolist(), regions, entries.items_of(shown), strict=True)
+    for rank, (entry, score, probability, region, item) in enumerate(scored, start=offset + 1):
+        words = held.get(entry, _HeldWords())
+        name = names.get(entry)
+        answers.append(
+            Answer(
+                rank=rank,
+                id=item.id,
+                path=None if item.path is None else entries.view.root.picture(item.path),
+                score=score,
+                probability=probability,
+                caption=None if name is None else item.captions[item.caption_ids.index(name)],
+                caption_id=name,
+                matched_by=ranked.matched_by(entry),
+                labels=item.labels,
+                metadata=item.metadata,
+                matched_fields=words.fields,
+                has_words=words.are_all,
+                picture_words=words.in_picture,
+                region=region,
+                item=item,
+            )
+        )
+    return tuple(answers)
+
+
+def _language_notes(view: SearchView, query: Query) -> tuple[str, ...]:
+    """Say which languages of the query the retriever does not understand; some know nothing of languages."""
+    note_of = getattr(view.searched.retriever, "language_note", None)
+    if note_of is None:
+        return ()
+    notes = [note_of(term.value) for term in query.terms if term.kind == "text"]
+    return tuple(dict.fromkeys(note for note in notes if note is not None))
+
+
+def _field_notes(view: SearchView, wanted: Filter) -> tuple[str, ...]:
+    """Say which fields of a filter no item has: most often they are misspelt."""
+    counts = view.columns.live_counts
+    held = {
+        name: n_items
+        for name, values in view.columns.fields.items()
+        if (n_items := int(counts[values[values < len(counts)]].sum())) and name != LABEL
+    }
+    named = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
+    unknown = [field for field in named if field_name(field) not in held]
+    if not unknown or not view.columns.alive.any():
+        return ()
+    frequent = sorted(held, key=lambda name: -held[name])
+    known = ", ".join((*OWN_FIELDS, *frequent[:MAX_FIELDS_NAMED]))
+    more = ", …" if len(frequent) > MAX_FIELDS_NAMED else ""
+    return tuple(f"no item has a field {field!r}; fields are {known}{more}" for field in unknown)
