@@ -24,7 +24,6 @@ from diptych.collection.learning.rehearsal_sample import PictureSample, Progress
 from diptych.collection.learning.retriever_training import active_retriever, base_name
 from diptych.collection.learning.search_log import word_groups
 from diptych.collection.search.encoded_query import query_features, without_disk_cache
-from diptych.collection.search.gallery import top_rows
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.errors import InvalidInputError, counted
@@ -323,10 +322,9 @@ class _Answers:
     @classmethod
     def of(cls, retriever: RetrieverProtocol, features: FloatArray, gallery: AnyArray) -> _Answers:
         queries = retriever.texts_to_points(features)
-        order = np.arange(len(gallery))
         first, best = [], []
         for _, scores in retriever.space.blocks(queries, gallery, "text_query"):
-            first += [top_rows(line, order, _FIRST) for line in scores]
+            first += [np.argsort(-line, kind="stable")[:_FIRST] for line in scores]
             best.append(scores.max(axis=1))
         probability = retriever.probability(np.concatenate(best), "text_to_image")
         # Words in which the encoder finds nothing have no good match, as in every search.
