@@ -164,6 +164,8 @@ def is_quick(item: pytest.Item) -> bool:
     """Return True if a test belongs to the quick tier."""
     if is_end_to_end(item):
         return True
+    if item.get_closest_marker("server"):
+        return False
     if is_full(item.path) or TRAINED_BY_TORCH.search(item.nodeid):
         return False
     return FULL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

@@ -17,7 +17,6 @@ from diptych.collection.store.words import (
     SAID_COLUMNS,
     Phrase,
     WordHits,
-    create_word_index,
     find_words,
     phrases_of,
     said_rows,
@@ -27,12 +26,6 @@ from tests.collection.store.rows import add_caption, add_content, add_item
 from tests.collection.test_word_search import CAPTIONS, FOUND
 
 ALPHABET = ("red", "dog", "dogs", "sea")
-
-
-@pytest.fixture(autouse=True)
-def index(store: Store) -> None:
-    if not store.write(lambda db: db.value("SELECT count(*) FROM sqlite_master WHERE name = 'word'")):
-        store.write(create_word_index)
 
 
 def put(db: Connection, item: Item, picture_text: str | None = None) -> tuple[int, list[int]]:

@@ -79,6 +79,13 @@ class Connection(Protocol):
         """Return the condition that a text column contains a value, which is given as ``?``."""
 
 
+def has_table(db: Connection, name: str) -> bool:
+    """Return True if there is a table of that name."""
+    if db.engine == "sqlite":
+        return bool(db.value("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
+    return db.value("SELECT to_regclass(?)::text", (name,)) is not None
+
+
 class SqliteConnection:
     """A connection of SQLite as the tables see it."""
 

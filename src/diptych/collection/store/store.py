@@ -72,11 +72,11 @@ class Store(ABC):
             self._forget_connections()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self, *, replica: bool = False) -> Iterator[Connection]:
         """Read in one transaction: everything in the block is of one moment.
 
-        Blocks of one thread may be nested, and share the transaction of the outermost one. In a job the block reads
-        what the job has written.
+        With ``replica`` a second server may answer, which allows no temporary views. Blocks of one thread may be
+        nested, and share the transaction of the outermost one. In a job the block reads what the job has written.
         """
         self._check_process()
         outer = getattr(self._local, "db", None)
@@ -97,9 +97,7 @@ class Store(ABC):
                 raise
             raise clear from problem
 
-    def write(
-        self, job: Job[Result], *, wait: float | None = None, freeing: bool = False, operation: str | None = None
-    ) -> Result:
+    def write(self, job: Job[Result], *, wait: float | None = None, freeing: bool = False) -> Result:
         """Run a job in a transaction, alone, and return its result when it is durable; what it raises undoes it.
 
         A job is short: files are read and encoded before, and at most a few thousand rows are written. It may be run
@@ -111,14 +109,11 @@ class Store(ABC):
             For how many seconds others that write are waited for, by default 30.
         freeing : bool
             True if the job makes room: on a full disk it gets what was kept for this.
-        operation : str or None
-            The operation of the job's rows in ``change``: if the connection to a server breaks during the commit, it
-            says whether the job is done.
         """
         self._check_process()
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
-        return self._write(job, WRITE_WAIT_S if wait is None else wait, freeing, operation)
+        return self._write(job, WRITE_WAIT_S if wait is None else wait, freeing)
 
     @contextmanager
     def _as_job(self, db: Connection) -> Iterator[None]:
@@ -161,7 +156,7 @@ class Store(ABC):
     def _end_reading(self, db: Any) -> None: ...
 
     @abstractmethod
-    def _write(self, job: Job[Result], wait: float, freeing: bool, operation: str | None) -> Result: ...
+    def _write(self, job: Job[Result], wait: float, freeing: bool) -> Result: ...
 
 
 def create_tables(db: Connection) -> None:
@@ -285,7 +280,7 @@ class SqliteStore(Store):
             raise self.clear_error(problem) from problem
         return db.last_change[1]
 
-    def _write(self, job: Job[Result], wait: float, freeing: bool, operation: str | None) -> Result:
+    def _write(self, job: Job[Result], wait: float, freeing: bool) -> Result:
         waiting = _Waiting(job, freeing, alone=freeing)
         with self._start:
             if self._writer is None or not self._writer.is_alive():

@@ -1,0 +1,46 @@
+"""The store of a place: SQLite in a folder, PostgreSQL by an address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+from diptych.atomic_files import Durability
+from diptych.collection.store.store import SqliteStore, Store
+from diptych.collection.store.words import create_word_index
+from diptych.errors import MissingPackageError
+
+ADDRESSES = ("postgresql://", "postgres://")
+
+
+def is_address(place: Path | str) -> bool:
+    """Return True if a place is a database server's, not a folder."""
+    return str(place).startswith(ADDRESSES)
+
+
+def create_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:
+    """Make the tables of an empty collection in a folder or at an address."""
+    store: Store
+    if is_address(place):
+        store = _postgres().PostgresStore.create(str(place), durability, replica)
+    else:
+        store = SqliteStore.create(Path(place), durability)
+    store.write(create_word_index)
+    return store
+
+
+def open_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:
+    """Open the collection in a folder or at an address."""
+    if is_address(place):
+        opened: Store = _postgres().PostgresStore.open(str(place), durability, replica)
+        return opened
+    return SqliteStore.open(Path(place), durability)
+
+
+def _postgres() -> ModuleType:
+    try:
+        # Imported lazily: psycopg takes 0.4 s, and folders do not need it.
+        from diptych.collection.store import postgres
+    except ImportError as problem:
+        raise MissingPackageError("a collection in PostgreSQL", "psycopg[binary]") from problem
+    return postgres

