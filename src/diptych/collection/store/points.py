@@ -156,8 +156,9 @@ def points_of_contents(
 
 def point_range(db: Connection, model: int, side: PointKind) -> tuple[int, int]:
     """Return how many points there are, and the highest id."""
-    count, last = db.rows(f"SELECT count(*), max(id) FROM {point_table(model, side)}")[0]
-    return count, last or 0
+    table = point_table(model, side)
+    # In two statements, each of which reads one index and no rows.
+    return int(db.value(f"SELECT count(*) FROM {table}")), int(db.value(f"SELECT max(id) FROM {table}") or 0)
 
 
 def missing_points(db: Connection, model: int, side: PointKind) -> IntArray:

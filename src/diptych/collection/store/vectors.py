@@ -73,7 +73,12 @@ class _Loaded:
 
 def vector_index(store: Store, model: int, side: PointKind, scoring: Scoring) -> VectorIndex:
     """Return the index over the points of a model's side."""
-    return FileVectorIndex(store, model, side, scoring)
+    if store.engine == "sqlite":
+        return FileVectorIndex(store, model, side, scoring)
+    # Imported lazily: SQLite does not need it.
+    from diptych.collection.store.pgvector import PostgresVectorIndex
+
+    return PostgresVectorIndex(store, model, side, scoring)
 
 
 class FileVectorIndex(VectorIndex):
@@ -174,9 +179,9 @@ class FileVectorIndex(VectorIndex):
         if not n_file or time.monotonic() - self._counted < COUNT_EVERY_S:
             return False
         self._counted = time.monotonic()
-        table = point_table(self.model, self.side)
-        n_left = db.value(f"SELECT count(*) FROM {table} WHERE id <= ?", (loaded.covered,))
-        return bool(n_left < (1 - DEAD_SHARE) * n_file)
+        # Counting up to an id would read the rows; counting all reads the index over contents.
+        n_points, _ = point_range(db, self.model, self.side)
+        return n_points - loaded.n_tail < (1 - DEAD_SHARE) * n_file
 
     def _build_in_background(self) -> None:
         if self._builder is None or not self._builder.is_alive():
