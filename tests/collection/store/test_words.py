@@ -99,7 +99,7 @@ def test_ranking_is_by_bm25(store: Store, texts: list[str], sought: list[str], n
     assert dict(zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)) == pytest.approx(
         {made[place]: score for place, score in expected.items()}
     )
-    keys = list(zip((-hits.scores).tolist(), (-hits.ids).tolist(), strict=True))
+    keys = list(zip((-hits.scores).tolist(), hits.ids.tolist(), strict=True))
     assert keys == sorted(keys)
 
 

@@ -14,9 +14,8 @@ Target = Literal["images", "texts"]
 RerankBy = Literal["codes", "features"]
 Sort = Literal["relevance", "taken", "added", "name"]
 
-TARGETS: tuple[Target, ...] = ("images", "texts")
-RERANKINGS: tuple[RerankBy, ...] = ("codes", "features")
-SORTS: tuple[Sort, ...] = ("relevance", "taken", "added", "name")
+RERANKINGS: tuple[str, ...] = ("codes", "features")
+SORTS: tuple[str, ...] = ("relevance", "taken", "added", "name")
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,9 @@ class SearchRequest:
             raise InvalidInputError(
                 f"rerank is how many of the nearest codes to score again, at least 1, got {self.rerank}"
             )
-        for name, known in (("target", TARGETS), ("rerank_by", RERANKINGS), ("sort", SORTS)):
+        if self.target not in ("images", "texts"):
+            raise InvalidInputError(f"target must be 'images' or 'texts', got {self.target!r}")
+        for name, known in (("rerank_by", RERANKINGS), ("sort", SORTS)):
             if (given := getattr(self, name)) not in known:
                 raise InvalidInputError(f"{name} must be one of {', '.join(known)}, got {given!r}")
 

@@ -245,25 +245,26 @@ def _by_engine_rank(db: Connection, query: str, first: int) -> list[int]:
 
 
 def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> FloatArray:
-    """Return the score of each row; the length of a text is compared with those of its kind among the rows."""
+    """Return the score of each row: the sum over its columns, whose lengths are compared among the rows."""
     if not len(rows):
         return np.zeros(0)
     condition, values = db.among("id", rows[:, 0])
-    said = " || ' ' || ".join(_SAID_TEXTS)
-    texts = dict(db.rows(f"SELECT id, {said} FROM said WHERE {condition}", values))
-    held = [texts[row].split() for row in rows[:, 0].tolist()]
-    lengths = np.array([len(one) for one in held], dtype=np.float64)
-    is_caption = rows[:, 2] > 0
-    for some in (is_caption, ~is_caption):
-        if some.any():
-            lengths[some] /= max(1.0, lengths[some].mean())
-    scores = np.zeros(len(rows))
+    texts = {number: said for number, *said in db.rows(f"SELECT id, {_LISTED} FROM said WHERE {condition}", values)}
+    weights = []
     for phrases in words:
         n_having = _count(db, _query(db, [phrases], needs_all=True))
-        weight = math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5))
-        times = np.array([sum(_times(phrase, one) for phrase in phrases) for one in held], dtype=np.float64)
+        weights.append(math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5)))
+    scores = np.zeros(len(rows))
+    for column in zip(*(texts[row] for row in rows[:, 0].tolist()), strict=True):
+        held = [text.split() for text in column]
+        lengths = np.array([len(one) for one in held], dtype=np.float64)
+        if not lengths.any():
+            continue
+        lengths /= lengths[lengths > 0].mean()
         saturation = TERM_SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths)
-        scores += weight * times * (TERM_SATURATION + 1) / (times + saturation)
+        for weight, phrases in zip(weights, words, strict=True):
+            times = np.array([sum(_times(phrase, one) for phrase in phrases) for one in held], dtype=np.float64)
+            scores += weight * times * (TERM_SATURATION + 1) / (times + saturation)
     return scores
 
 
@@ -283,12 +284,12 @@ def _times(phrase: Phrase, held: Sequence[str]) -> int:
 
 
 def _by_owner(rows: IntArray, scores: FloatArray, of_captions: bool) -> tuple[IntArray, FloatArray]:
-    """Return the items or captions of rows with their scores, best first; equal ones by the newer id."""
+    """Return the items or captions of rows with their scores, best first; equal ones by id."""
     ids, which = np.unique(rows[:, 2 if of_captions else 1], return_inverse=True)
     own = np.zeros(len(ids))
     best = np.zeros(len(ids))
     is_caption = rows[:, 2] > 0
     np.add.at(own, which[~is_caption], scores[~is_caption])
     np.maximum.at(best, which[is_caption], scores[is_caption])
-    order = np.lexsort((-ids, -(own + best)))
+    order = np.lexsort((ids, -(own + best)))
     return ids[order], (own + best)[order]
