@@ -240,7 +240,8 @@ def _like_pattern(db: Connection, given: str, folded: str) -> Condition:
     """Return the condition on the beginning, the end and the longest part; often that is the whole pattern."""
     parts = _WILDCARDS.split(given)
     first, last, longest = parts[0], parts[-1], max(parts, key=len)
-    conditions, values = [f"length({folded}) >= ?"], [len("".join(parts))]
+    conditions = [f"length({folded}) >= ?"]
+    values: list[Any] = [len("".join(parts))]
     if first:
         conditions, values = [*conditions, f"substr({folded}, 1, {len(first)}) = ?"], [*values, first]
     if last:

@@ -1,0 +1,258 @@
+"""Counts of items: by the values of a field, by the month they are from, and by the field of a map they lie in."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.collection.browse.filter import OWN_FIELDS, Filter, text_of
+from diptych.collection.store.columns import Columns
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.filtering import MAX_COMPARED, matching_items, value_rows
+from diptych.collection.store.values import LABEL, field_name, stored_value
+from diptych.data.photo_facts.places import Box
+
+MAX_FIELDS = 50
+MAX_RANKED = 50_000
+# As many values as pictures: a time line and a map show them.
+_NO_FACETS = ("taken", "latitude", "longitude", "altitude")
+# Fields of photographs that few people choose by.
+_TECHNICAL = ("aperture", "exposure", "focal_length", "iso", "orientation", "taken_from")
+_MAX_WHOLE = 1e15
+_MONTH = re.compile(r"[0-9]{4}(-[0-9]{2})?")
+_STEPS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+_CELLS_ACROSS = 36
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Period:
+    """A month, or a year where no more is known, how many items were taken in it, and the filter that finds them."""
+
+    period: str
+    count: int
+    filter: str
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """A field of the map: the middle of its items, how many there are, the name of a place, and their filter."""
+
+    latitude: float
+    longitude: float
+    count: int
+    place: str | None
+    filter: str
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """A value, how many items have it, and the filter that finds them."""
+
+    value: str | int | float | bool
+    count: int
+    filter: str
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A field of the items with its most frequent values, or with its range when it holds many different numbers.
+
+    ``field`` is the name that filters use: ``label``, or that of a metadatum.
+    """
+
+    field: str
+    kind: Literal["values", "range"]
+    values: tuple[FacetValue, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+def field_names(columns: Columns) -> tuple[str, ...]:
+    """Return the names of the metadata that items have, as filters use them, the most frequent first."""
+    counts = {name: _count(columns, name) for name in columns.fields if name != LABEL}
+    names = sorted((name for name, count in counts.items() if count), key=lambda name: (-counts[name], name))
+    return tuple(names[:MAX_FIELDS])
+
+
+def has_field(columns: Columns, name: str) -> bool:
+    """Return True if some item has a value for a filter's field; all have those that are no metadata."""
+    field = field_name(name)
+    return field in OWN_FIELDS or (field in columns.fields and _count(columns, field) > 0)
+
+
+def _count(columns: Columns, field: str) -> int:
+    return int(_of_values(columns.live_counts, columns.fields[field]).sum())
+
+
+def _of_values(counts: IntArray, values: IntArray) -> IntArray:
+    # Ids of the newest values may lie beyond the counts: no item has them.
+    return np.where(values < len(counts), counts[np.minimum(values, len(counts) - 1)], 0) if len(counts) else values * 0
+
+
+def chosen_items(db: Connection, columns: Columns, wanted: Filter | None) -> BoolArray | None:
+    """Return which items meet a filter, None for all without one."""
+    return None if wanted is None else matching_items(db, columns, wanted)
+
+
+def facets(db: Connection, columns: Columns, wanted: Filter | None, limit: int) -> list[Facet]:
+    """Return the facets of the items that meet a filter, or of all: labels, and the fields that most items have.
+
+    What no filter can ask for with ``=`` is left out; values that one filter finds are one value.
+    """
+    key = ("facets", wanted, limit)
+    with columns.lock:
+        found = columns.remembered.get(key)
+    if found is None:
+        chosen = chosen_items(db, columns, wanted)
+        counts = columns.live_counts if chosen is None else columns.value_counts(chosen)
+        names = [name for name in field_names(columns) if name not in _NO_FACETS]
+        names.sort(key=_TECHNICAL.__contains__)
+        made = (_facet(db, columns, name, counts, limit) for name in (LABEL, *names) if name in columns.fields)
+        found = tuple(facet for facet in made if facet is not None)
+        with columns.lock:
+            columns.remembered[key] = found
+    return list(found)
+
+
+def _facet(db: Connection, columns: Columns, field: str, all_counts: IntArray, limit: int) -> Facet | None:
+    ids = columns.fields[field]
+    live, counts = _of_values(columns.live_counts, ids), _of_values(all_counts, ids)
+    if len(ids) > MAX_COMPARED:
+        return _facet_of_many(db, field, ids, live, counts, limit)
+    stored = value_rows(db, columns, field)[1]
+    there, found = _Counted(stored, live), _Counted(stored, counts)
+    if not there.counts or not found.counts:
+        return None
+    if len(there.counts) > limit and there.is_numeric:
+        return Facet(field, "range", minimum=min(found.numbers), maximum=max(found.numbers))
+    if len(there.counts) > limit and max(there.counts.values()) == 1:
+        # A name or a description: as many values as items.
+        return None
+    return Facet(field, "values", found.most_common(field, limit))
+
+
+def _facet_of_many(
+    db: Connection, field: str, ids: IntArray, live: IntArray, counts: IntArray, limit: int
+) -> Facet | None:
+    """Return the facet of a field with more values than are read at once: its range, or the most frequent ones."""
+    if not counts.any():
+        return None
+    if db.value("SELECT 1 FROM value WHERE field = ? AND kind <> 1 LIMIT 1", (field,)) is None:
+        condition, values = db.among("id", ids[counts > 0])
+        ((least, most),) = db.rows(f"SELECT min(number), max(number) FROM value WHERE {condition}", values)
+        return Facet(field, "range", minimum=least, maximum=most)
+    if live.max() == 1:
+        return None
+    best = np.lexsort((ids, -counts))[:MAX_RANKED]
+    best = best[counts[best] >= max(1, counts[best[min(limit, len(best)) - 1]])]
+    condition, values = db.among("id", ids[best])
+    stored = {
+        number: stored_value(kind, text)
+        for number, kind, text in db.rows(f"SELECT id, kind, text FROM value WHERE {condition}", values)
+    }
+    found = _Counted([stored.get(number, "") for number in ids[best].tolist()], counts[best])
+    return Facet(field, "values", found.most_common(field, limit))
+
+
+class _Counted:
+    """Different values that occur, as filters write them, and how often."""
+
+    def __init__(self, stored: Any, counts: IntArray) -> None:
+        self.counts: dict[str, int] = {}
+        self.values: dict[str, Any] = {}
+        for place in np.flatnonzero(counts).tolist():
+            value = stored[place]
+            if _is_askable(value):
+                text = _plain_text(value)
+                self.values.setdefault(text, value)
+                self.counts[text] = self.counts.get(text, 0) + int(counts[place])
+
+    @property
+    def is_numeric(self) -> bool:
+        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values.values())
+
+    @property
+    def numbers(self) -> Iterable[float]:
+        return [float(value) for value in self.values.values()]
+
+    def most_common(self, field: str, limit: int) -> tuple[FacetValue, ...]:
+        # Ties would otherwise depend on which value came first.
+        best = sorted(self.counts, key=lambda text: (-self.counts[text], text))[:limit]
+        return tuple(
+            FacetValue(_whole(self.values[text]), self.counts[text], str(Filter("=", field=field, value=text)))
+            for text in best
+        )
+
+
+def _is_askable(value: Any) -> bool:
+    return value != "" and (not isinstance(value, float) or math.isfinite(value))
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value == int(value) and abs(value) < _MAX_WHOLE else value
+
+
+def _plain_text(value: Any) -> str:
+    return text_of(_whole(value))
+
+
+def timeline(db: Connection, columns: Columns, wanted: Filter | None) -> tuple[Period, ...]:
+    """Return the months in which the items that meet a filter were taken, the earliest first."""
+    counts = columns.month_counts(chosen_items(db, columns, wanted))
+    return tuple(
+        Period(month, count, str(Filter("=", field="taken", value=month)))
+        for month, count in sorted(counts.items())
+        if _MONTH.fullmatch(month)
+    )
+
+
+def map_cells(db: Connection, columns: Columns, wanted: Filter | None, box: Box) -> tuple[MapCell, ...]:
+    """Return the fields of a map of some part of the world that have items in them, the fullest first."""
+    step = next((step for step in _STEPS if (box.east - box.west) / step >= _CELLS_ACROSS), _STEPS[-1])
+    ids, norths, easts = columns.located
+    chosen = chosen_items(db, columns, wanted)
+    there = np.flatnonzero(box.holds(norths, easts) if chosen is None else box.holds(norths, easts) & chosen[ids])
+    if not len(there):
+        return ()
+    ids, norths, easts = ids[there], norths[there], easts[there]
+    # The very numbers that the filters will have, so that a filter finds what was counted.
+    rows, across = _edges(-90, 90, step), _edges(-180, 180, step)
+    cells: IntArray = _place_between(rows, norths) * len(across) + _place_between(across, easts)
+    found, first, which, counts = np.unique(cells, return_index=True, return_inverse=True, return_counts=True)
+    north, east = (np.round(np.bincount(which, weights=axis) / counts, _DIGITS) for axis in (norths, easts))
+    names = _place_names(db, columns, ids[first])
+    made = []
+    for place, cell in enumerate(found.tolist()):
+        row, column = divmod(cell, len(across))
+        corners = f"{rows[row]:g},{across[column]:g} to {rows[row + 1]:g},{across[column + 1]:g}"
+        wanted_there = str(Filter(":", field="within", value=corners))
+        name = names.get(int(ids[first[place]]))
+        made.append(MapCell(float(north[place]), float(east[place]), int(counts[place]), name, wanted_there))
+    return tuple(sorted(made, key=lambda cell: (-cell.count, cell.filter)))
+
+
+def _place_names(db: Connection, columns: Columns, items: IntArray) -> dict[int, str]:
+    """Return the names of the places of some items; of one with several, any."""
+    condition, values = db.among("item", items)
+    pairs = np.array(db.rows(f"SELECT value, item FROM item_value WHERE {condition}", values), dtype=np.int64)
+    pairs = pairs.reshape(-1, 2)
+    pairs = pairs[np.isin(pairs[:, 0], columns.fields.get("place", ()))]
+    condition, values = db.among("id", pairs[:, 0])
+    texts = dict(db.rows(f"SELECT id, text FROM value WHERE {condition}", values))
+    return {item: texts[value] for value, item in pairs.tolist() if value in texts}
+
+
+def _edges(first: float, last: float, step: float) -> FloatArray:
+    return np.round(np.arange(round((last - first) / step) + 1) * step + first, _DIGITS)
+
+
+def _place_between(edges: FloatArray, values: FloatArray) -> IntArray:
+    # The last field ends with the world, and its edge belongs to it.
+    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
