@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from diptych.collection.store.neighbours import (
     allowed_rows,
 )
 from diptych.collection.store.points import point_form, point_range, point_table, points_by_id
+from diptych.collection.store.postgres import PostgresStore
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.errors import DiptychError
@@ -38,11 +39,6 @@ _OPERATORS = {
     "hamming": ("<~>", "bit_hamming_ops"),
 }
 _log = logging.getLogger(__name__)
-
-
-class _Maintained(Protocol):
-    def maintain(self, statement: str) -> None:
-        """Run a statement outside of any transaction, however long it takes."""
 
 
 class PostgresVectorIndex(VectorIndex):
@@ -81,7 +77,7 @@ class PostgresVectorIndex(VectorIndex):
         self._ef = ef
 
     def _maintain(self, statement: str) -> None:
-        cast(_Maintained, self.store).maintain(statement)
+        cast(PostgresStore, self.store).maintain(statement)
 
     def status(self, db: Connection) -> IndexStatus:
         """Return what the index covers: all points, where there is one."""

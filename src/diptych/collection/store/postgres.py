@@ -397,6 +397,22 @@ class PostgresStore(Store):
         except psycopg.Error as problem:
             raise self.clear_error(problem) from problem
 
+    def maintain(self, statement: str) -> None:
+        """Run a statement outside of transactions, however long it takes, as building an index beside writers wants.
+
+        It waits for the end of all transactions, those of this thread included.
+        """
+        try:
+            raw = self._connect().raw
+            try:
+                raw.execute("SET statement_timeout = 0")
+                raw.execute("SET lock_timeout = 0")
+                raw.execute(statement)
+            finally:
+                raw.close()
+        except psycopg.Error as problem:
+            raise self.clear_error(problem) from problem
+
     def _is_committed(self, begin: str, number: str) -> bool:
         """Return True if a transaction whose connection was lost at its end is committed."""
         # Behind the lock it is not in progress any more.
