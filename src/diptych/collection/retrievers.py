@@ -235,7 +235,7 @@ class RetrieverChanges:
         saved = models.saved_model(calibrated)
         again = self._store.write(lambda db: models.save_again(db, _stored(db, model.fingerprint), saved))
         self._loaded.keep(again, calibrated)
-        models.delete_unpacked(self._store)
+        models.delete_derived(self._store)
 
     def fill(self) -> None:
         """Make the points that stored retrievers lack."""
@@ -245,8 +245,8 @@ class RetrieverChanges:
             self._made(model, None, lambda db, model=model: models.finish(db, model))  # type: ignore[misc]
 
     def tidy(self) -> None:
-        """Delete the features and the unpacked files that no stored retriever uses, a few rows at a time."""
-        models.delete_unpacked(self._store)
+        """Delete the features and the files that no stored retriever uses, a few rows at a time."""
+        models.delete_derived(self._store)
         with self._store.reading() as db:
             unused = db.ids(f"SELECT id FROM encoder WHERE {_UNUSED}").tolist()
         for encoder in unused:

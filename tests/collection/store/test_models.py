@@ -13,7 +13,7 @@ from diptych.collection.store.models import (
     active_model,
     add_model,
     all_models,
-    delete_unpacked,
+    delete_derived,
     finish,
     followed_models,
     load_model,
@@ -140,11 +140,11 @@ def test_files_travel_with_the_database_and_are_unpacked_again(store: Store, mon
     assert seen[0] == seen[1]
     # A reader that looked before it was saved again finds the new form, and the old one goes.
     store.write(lambda db: save_again(db, model, saved_model(Large(3))))
-    delete_unpacked(store)
+    delete_derived(store)
     assert list(seen[0].parent.iterdir()) == []
     assert load_model(store, model, load).fingerprint == model.fingerprint
     store.write(lambda db: db.run("UPDATE model_file SET body = ? WHERE name = 'deep/weights' AND part = 1", (b"x",)))
-    delete_unpacked(store)
+    delete_derived(store)
     for path in seen[0].parent.iterdir():
         (path / "empty").unlink()
     with pytest.raises(CollectionError, match="deep/weights of the retriever 'toy' is damaged"):

@@ -20,7 +20,8 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Root
 from diptych.collection.store.dialect import has_table
 from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time, put_items, remove_items
-from diptych.collection.store.models import all_models, model_named, models
+from diptych.collection.store.model_history import LearningRecord, from_to, model_at, remember
+from diptych.collection.store.models import active_model, all_models, model_named, models
 from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points
 from diptych.collection.store.store import Store
 from diptych.encoders.encoder import EncodedBatch
@@ -201,10 +202,22 @@ def test_what_is_replaced_or_removed_leaves_nothing(store: Store, photos: Path, 
         assert len(db.rows("SELECT DISTINCT model FROM model_file")) == 1
 
 
-def test_the_last_three_rest(changes: RetrieverChanges) -> None:
+def test_the_last_three_rest(store: Store, changes: RetrieverChanges) -> None:
     for turn in range(1, 7):
         changes.set(ToyRetriever(turn))
     assert [one[0] for one in names(changes)] == ["toy 6", "toy 3", "toy 4", "toy 5"]
+    with store.reading() as db:
+        # The one of long ago is stored no more.
+        assert model_at(db, "2000-01-01T00:00:00+00:00").name == "toy 6"
+        assert model_at(db, "2100-01-01T00:00:00+00:00").name == "toy 6"
+    changes.activate("toy 4")
+    with store.reading() as db:
+        past = LearningRecord(
+            "2100-01-01T00:00:00+00:00", "changed", **from_to(model_named(db, "toy 5"), active_model(db))
+        )
+    store.write(lambda db: remember(db, past))
+    with store.reading() as db:
+        assert model_at(db, "2099-12-31T00:00:00+00:00").name == "toy 5"
 
 
 def test_names_are_unique(changes: RetrieverChanges) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, Self
 
 from diptych.collection.store.dialect import Connection
+from diptych.collection.store.models import Model, active_model, model_with
 
 Action = Literal["promoted", "kept", "rolled back", "changed"]
 Origin = Literal["clicks", "captions", "switch", "choice"]
@@ -102,6 +103,12 @@ def remember(db: Connection, record: LearningRecord) -> None:
     """Write down what is done in this transaction."""
     row = time.time_ns(), json.dumps(record.to_json())
     db.run("INSERT INTO model_history (time_ns, record) VALUES (?, ?)", row)
+
+
+def model_at(db: Connection, time: str) -> Model:
+    """Return the model that was active at a time, ISO 8601 in UTC; the present one where that is stored no more."""
+    now = active_model(db)
+    return model_with(db, in_force_at(time, records(db), now.fingerprint)) or now
 
 
 def change_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:

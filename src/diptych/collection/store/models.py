@@ -11,7 +11,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
 from diptych.collection.store.store import Store
+from diptych.collection.store.vector_files import vector_folders
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownRetrieverError
 
 State = Literal["active", "kept", "resting", "unfinished", "pending"]
@@ -358,15 +358,18 @@ def _put_files(db: Connection, model: Model, saved: SavedModel) -> None:
     db.load("model_file", columns, ((model.id, *file) for file in saved.files))
 
 
-def delete_unpacked(store: Store) -> None:
-    """Delete the unpacked forms of models that are stored no more."""
+def delete_derived(store: Store) -> None:
+    """Delete the unpacked files and the vector files of models that are stored no more."""
     with store.reading() as db:
-        used = {model.saved for model in all_models(db)}
-    with suppress(OSError):
-        for folder in (store.derived / UNPACKED).iterdir():
-            # What another process is unpacking now is its own.
-            if folder.name not in used and not folder.name.startswith("."):
-                shutil.rmtree(folder, ignore_errors=True)
+        stored = all_models(db)
+    used = {model.saved for model in stored}
+    unpacked = store.derived / UNPACKED
+    # What another process is unpacking now is its own.
+    unused = [path for path in unpacked.glob("[!.]*") if path.name not in used]
+    numbers = {str(model.id) for model in stored}
+    unused += [path for _, path in vector_folders(store.derived) if path.name.split("-")[1] not in numbers]
+    for path in unused:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 # Retrievers
