@@ -1,0 +1,196 @@
+"""Verify that every row is as it was written, and make again what can be made again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from diptych.collection.store.crc import row_crc
+from diptych.collection.store.dialect import Connection, has_table
+from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS
+from diptych.collection.store.kept import say_again
+from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
+from diptych.collection.store.store import Store
+from diptych.errors import CollectionBusyError, CollectionError
+
+ROWS_AT_ONCE = 2000
+MAX_PROBLEMS_OF_FILE = 100
+
+# Table, its key, and the columns of its checksum.
+CHECKED: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
+    ("item", ("id",), tuple(COLUMNS)),
+    ("caption", ("id",), tuple(CAPTION_COLUMNS)),
+    ("former_item", ("id", "until_ns"), tuple(COLUMNS)),
+    ("former_caption", ("id", "until_ns"), tuple(CAPTION_COLUMNS)),
+    ("thumbnail", ("content",), ("content", "jpeg")),
+    ("picture_text", ("content",), ("content", "text", "words", "boxes")),
+)
+# Rows of these are made again from the pictures and captions, or are of the past.
+DISPENSABLE = frozenset({"former_item", "former_caption", "thumbnail", "picture_text", "feature"})
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong with one row, or with a whole table or the database; ``key`` are the values of the row's key."""
+
+    table: str
+    key: tuple[Any, ...]
+    problem: str
+
+    def __str__(self) -> str:
+        row = f" {', '.join(map(str, self.key))}" if self.key else ""
+        return f"{self.table}{row} {self.problem}"
+
+
+def verify(store: Store) -> list[Damage]:
+    """Return what is damaged: of the database as a whole, of the word index, and of rows with a checksum."""
+    found: list[Damage] = []
+    for check in (_database, _words, _rows, _features, _points, _model_files):
+        try:
+            found += check(store)
+        except CollectionBusyError:
+            raise
+        except (CollectionError, sqlite3.Error, ValueError) as problem:
+            found.append(Damage("database", (), f"cannot be read: {problem}"))
+    return found
+
+
+def repair(store: Store) -> list[Damage]:
+    """Make again what can be made, remove damaged rows that are, and return what stays damaged: restore a backup.
+
+    Points, features, thumbnails and texts that are removed are made again by the next run over the pictures.
+    """
+    found = verify(store)
+    if not found:
+        return []
+    tables = {damage.table for damage in found}
+    if store.engine == "sqlite" and "database" in tables:
+        store.write(lambda db: db.run("REINDEX"))
+    store.write(lambda db: _remove_damaged(db, found))
+    if "word" in tables:
+        _say_all_again(store)
+    shutil.rmtree(store.derived, ignore_errors=True)
+    store.derived.mkdir(parents=True, exist_ok=True)
+    return verify(store)
+
+
+def _remove_damaged(db: Connection, found: Sequence[Damage]) -> None:
+    keys = {"feature": ("encoder", "content"), **{table: key for table, key, _ in CHECKED}}
+    for damage in found:
+        if damage.table in DISPENSABLE and damage.key:
+            where = " AND ".join(f"{name} = ?" for name in keys[damage.table])
+            db.run(f"DELETE FROM {damage.table} WHERE {where}", damage.key)
+        elif damage.table.startswith("point_") and damage.key:
+            # All regions of a picture are made together.
+            db.run(f"DELETE FROM {damage.table} WHERE content = ?", damage.key[:1])
+
+
+def _database(store: Store) -> Iterator[Damage]:
+    if store.engine != "sqlite":
+        return
+    with store.reading() as db:
+        for (problem,) in db.rows(f"PRAGMA integrity_check({MAX_PROBLEMS_OF_FILE})"):
+            if problem != "ok":
+                yield Damage("database", (), problem)
+        for table, row, parent, _ in db.rows("PRAGMA foreign_key_check"):
+            yield Damage(table, () if row is None else (row,), f"names a row of {parent} that is missing")
+
+
+def _words(store: Store) -> Iterator[Damage]:
+    def check(db: Connection) -> None:
+        if db.engine == "sqlite" and has_table(db, "word"):
+            # Rank 1 compares the index with the rows it is of.
+            db.run("INSERT INTO word (word, rank) VALUES ('integrity-check', 1)")
+
+    try:
+        store.write(check)
+    except CollectionBusyError:
+        raise
+    except CollectionError:
+        yield Damage("word", (), "does not agree with what is said")
+
+
+def _say_all_again(store: Store) -> None:
+    store.write(lambda db: db.run("INSERT INTO word (word) VALUES ('rebuild')"))
+    with store.reading() as db:
+        ids = db.ids("SELECT id FROM item")
+    ids.sort()
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        store.write(lambda db, some=ids[start : start + ROWS_AT_ONCE]: say_again(db, some))  # type: ignore[misc]
+
+
+def _rows(store: Store) -> Iterator[Damage]:
+    for table, key, columns in CHECKED:
+        for *values, code in _pieces(store, table, key, (*columns, "crc")):
+            if row_crc(values[len(key) :]) != code:
+                yield Damage(table, tuple(values[: len(key)]), "is not as it was written")
+
+
+def _features(store: Store) -> Iterator[Damage]:
+    for encoder, content, body, code in _pieces(store, "feature", ("encoder", "content"), ("v", "crc")):
+        if point_crc(content, encoder, bytes(body)) != code:
+            yield Damage("feature", (encoder, content), "is not as it was written")
+
+
+def _points(store: Store) -> Iterator[Damage]:
+    with store.reading() as db:
+        found = [int(model) for (model,) in db.rows("SELECT id FROM model ORDER BY id")]
+        tables = [(model, side) for model in found for side in POINT_KINDS if has_table(db, point_table(model, side))]
+    for model, side in tables:
+        table = point_table(model, side)
+        after = 0
+        while True:
+            with store.reading() as db:
+                block = next(point_blocks(db, model, side, after), None)
+                if block is None:
+                    break
+                codes = db.rows(
+                    f"SELECT crc FROM {table} WHERE id > ? AND id <= ? ORDER BY id", (after, int(block[0][-1]))
+                )
+            after = int(block[0][-1])
+            for content, part, vector, (code,) in zip(*map(list, block[1:]), codes, strict=True):
+                if point_crc(int(content), int(part), vector.tobytes()) != code:
+                    yield Damage(table, (int(content), int(part)), "is not as it was written")
+
+
+def _model_files(store: Store) -> Iterator[Damage]:
+    for model, name, part, body, expected in _pieces(
+        store, "model_file", ("model", "name", "part"), ("body", "sha256"), rows_at_once=1
+    ):
+        if hashlib.sha256(body).hexdigest() != expected:
+            yield Damage("model_file", (model, name, part), "is not as it was written")
+
+
+def _pieces(
+    store: Store, table: str, key: Sequence[str], columns: Sequence[str], rows_at_once: int = ROWS_AT_ONCE
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the key and the columns of all rows, a piece in a transaction: a long one would hinder writers."""
+    keys = ", ".join(key)
+    query = f"SELECT {keys}, {', '.join(columns)} FROM {table}"
+    end = f"ORDER BY {keys} LIMIT {rows_at_once}"
+    last: tuple[Any, ...] = ()
+    while True:
+        after = f"WHERE ({keys}) > ({', '.join('?' * len(key))})" if last else ""
+        with store.reading() as db, _decoding_all(db):
+            rows = db.rows(f"{query} {after} {end}", last)
+        yield from rows
+        if len(rows) < rows_at_once:
+            return
+        last = rows[-1][: len(key)]
+
+
+@contextmanager
+def _decoding_all(db: Any) -> Iterator[None]:
+    """Read damaged texts of SQLite with replacement signs instead of raising: their checksums tell."""
+    if db.engine == "sqlite":
+        db.raw.text_factory = lambda content: content.decode("utf-8", "replace")
+    try:
+        yield
+    finally:
+        if db.engine == "sqlite":
+            db.raw.text_factory = str
