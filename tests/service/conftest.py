@@ -34,6 +34,9 @@ from diptych.models import CCA
 from diptych.service.app import create_app
 from diptych.service.operations.server import server_config
 from diptych.service.settings import Limits, Settings
+from tests.collection.store.conftest import postgres_address, postgres_server, store
+
+__all__ = ["postgres_address", "postgres_server", "store"]
 
 N_SCENES = 60
 TOKEN = "a-token-that-only-the-tests-know"
@@ -98,11 +101,9 @@ class ServiceProcess:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty collection's tables."""
-    made = SqliteStore.create(tmp_path / "store")
-    yield made
-    made.close()
+def place(request: pytest.FixtureRequest, store: Store) -> str:
+    """Where other processes find the store."""
+    return str(store.folder) if isinstance(store, SqliteStore) else request.getfixturevalue("postgres_address")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,7 +28,7 @@ from diptych.service.clicks.interleavings import sign_test
 from diptych.service.clicks.records import InterleavedPage, InterleavingError
 from diptych.service.clicks.reports import FREQUENT_SEARCHES, query_counts
 from diptych.service.clicks.searches import SALT_DAYS, visitor_number
-from tests.service.test_stored_clicks import empty_log
+from tests.service.test_stored_clicks import emptied_log, on_one_store
 
 NOW = datetime(2026, 3, 31, 15, 30).timestamp()
 QUERIES = ["dog", "cat", "a bird"]
@@ -81,10 +81,10 @@ def replay(log: ClickLog, clock: Clock, searches: list[dict[str, Any]]) -> list[
 
 
 @given(ASKED, st.integers(1, 9))
-@settings(max_examples=30, deadline=None)
-def test_the_report_is_what_counting_by_hand_gives(searches: list[dict[str, Any]], days: int) -> None:
+@settings(on_one_store, max_examples=30)
+def test_the_report_is_what_counting_by_hand_gives(store: Store, searches: list[dict[str, Any]], days: int) -> None:
     clock = Clock()
-    with empty_log(clock) as log:
+    with emptied_log(store, clock) as log:
         history = replay(log, clock, searches)
         report = log.report(days)
     today = datetime.fromtimestamp(NOW).date()
@@ -174,12 +174,12 @@ def test_the_sign_test_is_exact(wins: int, losses: int) -> None:
 
 
 @given(SEARCHES)
-@settings(max_examples=20, deadline=None)
-def test_clicks_are_credited_as_counting_by_hand_does(searches: list[Any]) -> None:
+@settings(on_one_store, max_examples=20)
+def test_clicks_are_credited_as_counting_by_hand_does(store: Store, searches: list[Any]) -> None:
     """Each clicked item counts once, for the team that picked it, on whichever page it stood."""
     won = []
     clicks = {"a": 0, "b": 0}
-    with empty_log() as log:
+    with emptied_log(store) as log:
         number = log.start_interleaving(a=A, b=B).number
         for teams, clicked, has_pages in searches:
             search_id = shown(log, number, teams)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from diptych.collection.store.store import SqliteStore, Store
+from diptych.collection.store.store import Store
 from diptych.errors import NoRoomError
 from diptych.service.jobs.job_runner import JobRunner
 from diptych.service.jobs.job_store import JobStore
@@ -202,22 +202,19 @@ def test_jobs_go_on_after_the_store_could_not_be_written(
 
 CLAIM = """
 import sys, time
-from pathlib import Path
-from diptych.collection.store.store import SqliteStore
+from diptych.collection.store.opening import open_store
 from diptych.service.jobs.job_store import JobStore
-print(JobStore(SqliteStore(Path(sys.argv[1]))).claim().id, flush=True)
+print(JobStore(open_store(sys.argv[1])).claim().id, flush=True)
 time.sleep(60)
 """
 
 
 def test_what_ran_in_a_killed_service_is_run_by_another(
-    store: SqliteStore, jobs: JobStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, jobs: JobStore, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.service.jobs.job_runner.JobProcess", Work)
     job = jobs.add("index", {})
-    with subprocess.Popen(
-        [sys.executable, "-c", CLAIM, str(store.folder)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", CLAIM, place], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == job.id
         process.send_signal(signal.SIGKILL)
