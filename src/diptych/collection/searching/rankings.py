@@ -155,7 +155,11 @@ class PointRanking:
     @property
     def is_exact(self) -> bool:
         """Whether everything is compared."""
-        return self.exact or self.query.vector is None
+        if self.exact or self.query.vector is None:
+            return True
+        indexes = [self.entries.index, *([] if self._region_index is None else [self._region_index])]
+        n_contents = int(np.count_nonzero(self.entries.contents))
+        return all(index.compares_all(self.entries.view.db, n_contents) for index in indexes)
 
     def best_parts(self, ranked: IntArray) -> tuple[AnyArray, list[PictureRegion | None]]:
         """Return the points by which some entries answer the query, and the regions of pictures whose these are."""

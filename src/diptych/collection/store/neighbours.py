@@ -73,6 +73,10 @@ class VectorIndex:
             # Points that are gone, or many regions of one picture, take the places of others.
             wanted, thorough = 4 * wanted, True
 
+    def compares_all(self, db: Connection, n_allowed: int) -> bool:
+        """Return True if a search among so many allowed contents compares all of their points."""
+        return self.scoring.metric is None or n_allowed <= MAX_EXACT_IDS
+
     def nearest_by(
         self, db: Connection, score: Callable[[AnyArray], FloatArray], k: int, allowed: BoolArray | None = None
     ) -> Neighbours:

@@ -87,6 +87,13 @@ class PostgresVectorIndex(VectorIndex):
             return IndexStatus(points, 0, 0, "all compared", 1.0)
         return IndexStatus(points, points, last, "HNSW", float(found[1].get("recall", 0)))
 
+    def compares_all(self, db: Connection, n_allowed: int) -> bool:
+        """Return True if a search among so many allowed contents compares all of their points."""
+        if super().compares_all(db, n_allowed):
+            return True
+        found = self._found_index(db)
+        return found is None or not found[0]
+
     def _candidates(
         self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, thorough: bool
     ) -> tuple[IntArray, bool]:

@@ -110,6 +110,13 @@ class FileVectorIndex(VectorIndex):
         kind = "inverted lists" if found.file.probes else "flat file"
         return IndexStatus(points, len(found.file), found.covered, kind, found.file.recall)
 
+    def compares_all(self, db: Connection, n_allowed: int) -> bool:
+        """Return True if a search compares all allowed points: there are no inverted lists."""
+        if self.scoring.metric is None:
+            return True
+        file = self._current(db).file
+        return file is None or not file.probes
+
     def _candidates(
         self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, thorough: bool
     ) -> tuple[IntArray, bool]:
