@@ -165,7 +165,10 @@ def test_newer_replaced_and_removed_points_show_at_once_and_after_a_rebuild(file
     expected = [5000, *best[2:].tolist()]
     assert near(index, query, 4).contents[0].tolist() == expected
     assert near(index, -query, 1).contents.tolist() == [[best[0]]]
+    for name in (".points-draft", "points-999-image-5"):
+        (file_store.derived / name).mkdir()
     index.build()
+    assert not list(file_store.derived.glob("*points-[!0-8]*"))
     other = vector_index(file_store, index.model, "image", index.scoring)
     for one in (index, other):
         assert near(one, query, 4).contents[0].tolist() == expected

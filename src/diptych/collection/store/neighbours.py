@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ MAX_EXACT_IDS = 20_000
 OVERFETCH = 3
 MAX_OVERFETCH = 1000
 
+Effort = Literal["quick", "thorough", "exact"]
 PointBlock = tuple[IntArray, IntArray, IntArray, AnyArray]
 """Ids, contents, parts and vectors of some points."""
 
@@ -61,17 +62,19 @@ class VectorIndex:
         Queries are prepared by :meth:`Scoring.query_vectors`; ``allowed`` marks the content ids that may be returned.
         ``exact`` compares all points, as spaces without an index always do.
         """
-        if exact or self.scoring.metric is None:
+        if self.scoring.metric is None:
             return self.nearest_by(db, lambda stored: self.scoring.scores(queries, stored), k, allowed)
         wanted = min(OVERFETCH * k, k + MAX_OVERFETCH)
-        thorough = False
+        effort: Effort = "exact" if exact else "quick"
         while True:
-            ids, is_complete = self._candidates(db, queries, wanted, allowed, thorough)
+            ids, is_complete = self._candidates(db, queries, wanted, allowed, effort)
             found = self._scored(db, lambda stored: self.scoring.scores(queries, stored), k, ids, allowed)
             if is_complete or (found.contents >= 0).all():
                 return found
+            if effort == "quick" and (ids.shape[1] < wanted or (ids < 0).any()):
+                effort = "thorough"
             # Points that are gone, or many regions of one picture, take the places of others.
-            wanted, thorough = 4 * wanted, True
+            wanted *= 4
 
     def compares_all(self, db: Connection, n_allowed: int) -> bool:
         """Return True if a search among so many allowed contents compares all of their points."""
@@ -121,11 +124,11 @@ class VectorIndex:
         raise NotImplementedError
 
     def _candidates(
-        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, thorough: bool
+        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
     ) -> tuple[IntArray, bool]:
         """Return about ``wanted`` ids of near points for each query, −1 padded, and True if there are no more.
 
-        ``thorough`` asks for as many as there are, however long it takes.
+        With effort ``thorough`` as many come as there are; ``exact`` compares all points besides.
         """
         raise NotImplementedError
 

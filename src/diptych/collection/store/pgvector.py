@@ -15,6 +15,7 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.neighbours import (
     MAX_EXACT_IDS,
     OVERFETCH,
+    Effort,
     IndexStatus,
     VectorIndex,
     allowed_rows,
@@ -95,7 +96,7 @@ class PostgresVectorIndex(VectorIndex):
         return found is None or not found[0]
 
     def _candidates(
-        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, thorough: bool
+        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
     ) -> tuple[IntArray, bool]:
         last = int(db.value(f"SELECT max(id) FROM {self._table}") or 0)
         n_allowed = last if allowed is None else int(np.count_nonzero(allowed))
@@ -104,7 +105,7 @@ class PostgresVectorIndex(VectorIndex):
             found = [self._of_contents(db, query, wanted, ids) for query in queries]
             return _padded(found, wanted), all(len(one) < wanted for one in found)
         limit = int(np.ceil(wanted * max(1.0, last / max(1, n_allowed))))
-        ef = 0 if thorough else self._ef_search(db, last)
+        ef = 0 if effort != "quick" else self._ef_search(db, last)
         found, is_complete = [], True
         for query in queries:
             rows = self._nearest_rows(db, query, limit, ef)
@@ -187,11 +188,11 @@ class PostgresVectorIndex(VectorIndex):
         queries = vectors[:TUNING_QUERIES]
         highest = int(db.value("SELECT max(id) FROM content") or 0)
         masks = [None if share == 1 else rng.random(highest + 1) < share for share in TUNING_SHARES]
-        truth = [self._candidates(db, queries, NEIGHBOURS, mask, True)[0] for mask in masks]
+        truth = [self._candidates(db, queries, NEIGHBOURS, mask, "exact")[0] for mask in masks]
         recall = 0.0
         for ef in EF_SEARCH:
             self._ef = ef
-            found = [self._candidates(db, queries, OVERFETCH * NEIGHBOURS, mask, False)[0] for mask in masks]
+            found = [self._candidates(db, queries, OVERFETCH * NEIGHBOURS, mask, "quick")[0] for mask in masks]
             recall = min(_recall(*pair) for pair in zip(truth, found, strict=True))
             if recall >= TARGET_RECALL:
                 break

@@ -280,9 +280,9 @@ def _read(
         numbers, owners, parts, vectors = copy_out(_raw(db), query, [(np.int64, 0)] * 3 + [(dtype, width)])
         return numbers, owners, parts, vectors
     rows = db.rows(query, values)
-    keys = np.array([row[:3] for row in rows], dtype=np.int64).reshape(len(rows), 3)
-    found = np.frombuffer(b"".join(row[3] for row in rows), dtype=dtype).reshape(len(rows), width)
-    return keys[:, 0], keys[:, 1], keys[:, 2], found
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    numbers, owners, parts = (np.array(column, dtype=np.int64) for column in columns[:3])
+    return numbers, owners, parts, np.frombuffer(b"".join(columns[3]), dtype=dtype).reshape(len(rows), width)
 
 
 def _raw(db: Connection) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ NEIGHBOURS = 10
 INDEX = "index.faiss"
 ROWS = "rows.npy"
 NOTE = "made.json"
+DRAFT = ".points-"
 _FOLDER = re.compile(r"points-(\d+)-(image|text|region)-(\d+)")
 
 
@@ -177,7 +177,7 @@ def _metric(scoring: Scoring) -> int:
 def write_part(derived: Path, model: int, side: PointKind, part: VectorPart, about: dict[str, Any]) -> None:
     """Write a part as files of a folder of its own, whole or not at all, and remove older folders of the same side."""
     faiss = search_package("faiss")
-    draft = derived / f".tmp-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    draft = derived / f"{DRAFT}{uuid.uuid4().hex[:12]}"
     draft.mkdir(parents=True)
     try:
         write = faiss.write_index_binary if _is_binary(part.engine) else faiss.write_index
@@ -226,9 +226,13 @@ def vector_folders(derived: Path, model: int | None = None, side: PointKind | No
     return sorted(found, reverse=True)
 
 
-def remove_vector_files(derived: Path, model: int) -> None:
-    """Remove the vector files of a model. Processes that have mapped them read on."""
-    for _, folder in vector_folders(derived, model):
+def clean_vector_files(derived: Path, models: Collection[int]) -> None:
+    """Remove vector files of models that are gone, and drafts of builds that were killed.
+
+    The caller has the lock of building. Processes that have mapped a file read on.
+    """
+    gone = [folder for _, folder in vector_folders(derived) if int(folder.name.split("-")[1]) not in models]
+    for folder in (*gone, *derived.glob(f"{DRAFT}*")):
         shutil.rmtree(folder, ignore_errors=True)
 
 

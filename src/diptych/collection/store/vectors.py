@@ -15,7 +15,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.storage.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.neighbours import IndexStatus, PointBlock, VectorIndex
+from diptych.collection.store.neighbours import Effort, IndexStatus, PointBlock, VectorIndex
 from diptych.collection.store.points import (
     ROWS_AT_ONCE,
     point_blocks,
@@ -31,6 +31,7 @@ from diptych.collection.store.vector_files import (
     ROWS_PER_LIST,
     TUNING_QUERIES,
     VectorPart,
+    clean_vector_files,
     flat_part,
     inverted_part,
     list_count,
@@ -118,18 +119,22 @@ class FileVectorIndex(VectorIndex):
         return file is None or not file.probes
 
     def _candidates(
-        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, thorough: bool
+        self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
     ) -> tuple[IntArray, bool]:
         loaded = self._current(db)
-        if not loaded.parts:
+        compares_all = loaded.file is None or not loaded.file.probes
+        if effort == "exact" and not compares_all:
+            blocks = (block for block in self._all_blocks(db, allowed) if len(block[0]))
+            found = [flat_part(block, self.scoring).search(queries, wanted, None) for block in blocks]
+        else:
+            found = [part.search(queries, wanted, allowed, thorough=effort != "quick") for part in loaded.parts]
+        if not found:
             return np.zeros((len(queries), 0), dtype=np.int64), True
-        found = [part.search(queries, wanted, allowed, thorough=thorough) for part in loaded.parts]
         ids = np.hstack([numbers for _, numbers in found])
         sign = -1 if self.scoring.metric == "inner_product" else 1
         distances = np.where(ids < 0, np.inf, sign * np.hstack([distances for distances, _ in found]))
-        # All have come when the engines compared all and no query filled its places.
-        is_exhaustive = thorough or loaded.file is None or not loaded.file.probes
-        is_complete = is_exhaustive and not (np.count_nonzero(ids >= 0, axis=1) >= wanted).any()
+        # All have come when no query has filled its places.
+        is_complete = (compares_all or effort != "quick") and not ((ids >= 0).sum(axis=1) >= wanted).any()
         order = np.argsort(distances, axis=1, kind="stable")[:, :wanted]
         return np.take_along_axis(ids, order, axis=1), is_complete
 
@@ -205,6 +210,8 @@ class FileVectorIndex(VectorIndex):
         with self.store.reading() as db:
             count, last = point_range(db, self.model, self.side)
             width, _ = point_form(db, self.model)
+            models = {int(row[0]) for row in db.rows("SELECT id FROM model")}
+        clean_vector_files(self.store.derived, models)
         if not count:
             return
         if self.scoring.metric == "hamming" or count <= MAX_FLAT:
