@@ -16,6 +16,7 @@ from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS
 from diptych.collection.store.kept import say_again
 from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
 from diptych.collection.store.store import Store
+from diptych.collection.store.vector_files import damage_of_vector_files
 from diptych.errors import CollectionBusyError, CollectionError
 
 ROWS_AT_ONCE = 2000
@@ -50,7 +51,7 @@ class Damage:
 def verify(store: Store) -> list[Damage]:
     """Return what is damaged: of the database as a whole, of the word index, and of rows with a checksum."""
     found: list[Damage] = []
-    for check in (_database, _words, _rows, _features, _points, _model_files):
+    for check in (_database, _words, _rows, _features, _points, _model_files, _vector_files):
         try:
             found += check(store)
         except CollectionBusyError:
@@ -122,6 +123,11 @@ def _say_all_again(store: Store) -> None:
     ids.sort()
     for start in range(0, len(ids), ROWS_AT_ONCE):
         store.write(lambda db, some=ids[start : start + ROWS_AT_ONCE]: say_again(db, some))  # type: ignore[misc]
+
+
+def _vector_files(store: Store) -> Iterator[Damage]:
+    for path, problem in damage_of_vector_files(store.derived).items():
+        yield Damage(f"{store.derived.name}/{path}", (), problem)
 
 
 def _rows(store: Store) -> Iterator[Damage]:
