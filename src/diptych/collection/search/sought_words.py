@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -163,7 +164,9 @@ def said_fields(item: Item, text: PictureText | None) -> Iterator[tuple[str, str
     yield from ((CAPTION, caption) for caption in item.captions)
     yield from ((LABEL, label) for label in item.labels)
     if item.path is not None:
-        yield FILE_NAME, str(split_moment(item.path)[0].with_suffix(""))
+        # Paths are slow to make, and few are moments.
+        path = str(split_moment(item.path)[0]) if "#" in item.path else item.path
+        yield FILE_NAME, os.path.splitext(path)[0]
     yield from ((_FIELDS.get(name, name), said) for name, value in item.metadata.items() for said in _texts(value))
 
 

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from pathlib import PurePath
 from typing import Any
 
 from diptych.arrays import IntArray
@@ -219,7 +218,7 @@ def _item_row(item: Item, contents: Mapping[str, int], now_ns: int, added_ns: in
     fields = item.fields
     path = item.path or ""
     row = (
-        *(item.id, item.path, path.casefold(), PurePath(path).name.casefold()),
+        *(item.id, item.path, path.casefold(), path.rpartition("/")[2].casefold()),
         None if item.content_hash is None else contents[item.content_hash],
         *(item.size, item.mtime_ns, item.width, item.height, added_ns or now_ns, now_ns),
         *(taken_of(fields), *coordinates_of(fields)),
@@ -228,8 +227,11 @@ def _item_row(item: Item, contents: Mapping[str, int], now_ns: int, added_ns: in
     return (*row, row_crc(row))
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if value else ("[]" if isinstance(value, list) else "{}")
+    return _encode(value) if value else ("[]" if isinstance(value, list) else "{}")
 
 
 def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> None:
