@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +13,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.atomic_files import damage_in_folder, seal_folder
+from diptych.collection.store.derived_arrays import DerivedArrays, newest_arrays, only_maker, save_arrays
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 
@@ -27,7 +22,7 @@ MAX_CHANGED = 20_000
 MAX_CHANGED_AT_ONCE = 50_000
 MAX_REMEMBERED = 64
 MAX_CACHED_VALUES = 300_000
-_FIELDS_NOTE = "fields.json"
+_KIND = "columns"
 _PAIRS_AT_ONCE = 5_000_000
 _NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
 _SCALE = 10**12
@@ -418,8 +413,8 @@ class ColumnCache:
     def _made(self, db: Connection) -> Columns:
         base = base_of(db)
         if len(base.alive) > MAX_ITEMS_IN_MEMORY and not db.writes:
-            with _only_maker(self._store.derived) as is_only:
-                base = saved_base(self._store.derived, base) if is_only else base
+            with only_maker(self._store.derived, _KIND) as is_only:
+                base = save_base(self._store.derived, base) if is_only else base
         return _columns_from(db, base)
 
     def _remake_in_background(self) -> None:
@@ -430,11 +425,11 @@ class ColumnCache:
     def _remake(self) -> None:
         """Make a new base, or take that of another process; what goes wrong leaves the old one."""
         derived = self._store.derived
-        with suppress(Exception), _only_maker(derived) as is_only, self._store.reading() as db:
+        with suppress(Exception), only_maker(derived, _KIND) as is_only, self._store.reading() as db:
             known, last = self._columns, int(db.value("SELECT max(id) FROM change") or 0)
             newest = newest_base(derived, last)
             if newest is None or known is None or newest.change <= known.base.change:
-                newest = saved_base(derived, base_of(db)) if is_only else None
+                newest = save_base(derived, base_of(db)) if is_only else None
             if newest is not None:
                 with self._lock:
                     self._remade = newest
@@ -446,48 +441,17 @@ def _columns_from(db: Connection, base: Base) -> Columns:
 
 def newest_base(derived: Path, last: int) -> Base | None:
     """Open the newest base in the files of a collection that is not newer than a change; None if there is none."""
-    numbers = sorted((int(path.name.partition("-")[2]) for path in derived.glob("columns-*")), reverse=True)
-    for number in numbers:
-        if number <= last:
-            with suppress(OSError, ValueError, KeyError):
-                return _opened(derived / f"columns-{number}", number)
+    found = newest_arrays(derived, _KIND, last)
+    with suppress(KeyError, TypeError):
+        return None if found is None else _mapped(found)
     return None
 
 
-def _opened(folder: Path, change: int) -> Base:
-    damage = damage_in_folder(folder, all_bytes=False)
-    if damage:
-        raise ValueError(f"{folder} is damaged ({damage})")
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-    names = json.loads((folder / _FIELDS_NOTE).read_text(encoding="utf-8"))
-    return Base(**arrays, names=tuple(names), change=change)
+def save_base(derived: Path, base: Base) -> Base:
+    """Write a base to files and return it mapped; one writer at a time."""
+    arrays = {name: getattr(base, name) for name in _ARRAYS}
+    return _mapped(save_arrays(derived, _KIND, base.change, arrays, {"fields": base.names}))
 
 
-def saved_base(derived: Path, base: Base) -> Base:
-    """Write a base to files beside those of before, which go, and return it mapped; one writer at a time."""
-    folder, draft = derived / f"columns-{base.change}", derived / f".tmp-columns-{os.getpid()}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    for name in _ARRAYS:
-        np.save(draft / f"{name}.npy", getattr(base, name))
-    (draft / _FIELDS_NOTE).write_text(json.dumps(base.names), encoding="utf-8")
-    seal_folder(draft)
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
-    for other in derived.glob("columns-*"):
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
-    return _opened(folder, base.change)
-
-
-@contextmanager
-def _only_maker(derived: Path) -> Iterator[bool]:
-    """Tell whether this is the only one that makes columns; another process may be at it."""
-    derived.mkdir(parents=True, exist_ok=True)
-    with (derived / ".columns.lock").open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_only = True
-        except BlockingIOError:
-            is_only = False
-        yield is_only
+def _mapped(files: DerivedArrays) -> Base:
+    return Base(**files.arrays, names=tuple(files.note["fields"]), change=files.change)
