@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from diptych.collection.storage.item import Item
-from diptych.collection.store.checks import CHECKED, repair, verify
 from diptych.collection.store.items import content_ids, put_items
 from diptych.collection.store.kept import put_picture_texts, put_thumbnails
 from diptych.collection.store.opening import create_store
 from diptych.collection.store.points import encoder_id, point_table, put_features, put_points
 from diptych.collection.store.store import Store
+from diptych.collection.upkeep.checks import CHECKED, repair, verify
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import CollectionError
 from tests.collection.store.rows import add_model

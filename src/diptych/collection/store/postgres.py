@@ -47,6 +47,7 @@ POSTGRES_WORDS: Mapping[str, str] = {
 """What the words in braces of ``schema.sql`` mean in PostgreSQL."""
 
 DEFAULT_SCHEMA = "diptych"
+EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 CONNECT_TRIES_S = (0.0, 0.5, 1.5)
 REPLICA_WAIT_S = 0.2
 # A client that stops within a job is cut off, for others wait for it.
@@ -217,7 +218,7 @@ class PostgresStore(Store):
         try:
             db = store._connect()
             with db.raw.transaction():
-                db.raw.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+                db.raw.execute(EXTENSION)
                 db.raw.execute(f"CREATE SCHEMA IF NOT EXISTS {store.schema}")
                 if db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is not None:
                     raise CollectionError(f"{store.place} has a collection already: open it, or choose another schema")
@@ -424,6 +425,22 @@ class PostgresStore(Store):
             return False
         finally:
             self._end_reading(db)
+
+    def program_address(self) -> tuple[str, str]:
+        """Return the address for a program of PostgreSQL, and the password apart from it."""
+        known = conninfo_to_dict(self._conninfo)
+        password = str(known.pop("password", None) or "")
+        return make_conninfo("", **known), password
+
+    def run_alone(self, *statements: str) -> None:
+        """Run statements about schemas and extensions, which no job is for."""
+        try:
+            db = self._connect()
+            for statement in statements:
+                db.raw.execute(statement)
+            self._keep(db)
+        except psycopg.Error as problem:
+            raise self.clear_error(problem) from problem
 
     def close(self) -> None:
         """Close all idle connections; those in use are closed with their blocks."""

@@ -1,0 +1,107 @@
+"""Backups of the store: one moment, whole, and the way back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from diptych.collection.store.opening import create_store, open_store
+from diptych.collection.store.store import DATABASE, Store
+from diptych.collection.upkeep.backup import backup_collection, restore_collection
+from diptych.collection.upkeep.checks import verify
+from diptych.errors import CollectionError, InvalidInputError
+from tests.collection.store.postgres_server import PostgresServer, programs
+from tests.collection.store.test_checks import HASHES, fill
+
+TABLES = ("item", "caption", "content", "said", "thumbnail", "former_item", "change", "version", "value")
+
+
+def everything(store: Store) -> list[object]:
+    with store.reading() as db:
+        return [sorted(db.rows(f"SELECT * FROM {table}"), key=repr) for table in TABLES]
+
+
+def test_a_backup_is_restored_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "photos" / ".diptych"
+    store = open_store(create(folder))
+    fill(store)
+    expected = everything(store)
+    end = threading.Event()
+
+    def write() -> None:
+        while not end.is_set():
+            rows = [(os.urandom(8).hex(),) for _ in range(2)]
+            store.write(lambda db: db.many("INSERT INTO unread (path, reason) VALUES (?, '')", rows))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        report = backup_collection(folder, tmp_path / "backup")
+    finally:
+        end.set()
+        writer.join()
+    assert (report.items, report.has_click_log) == (len(HASHES), False)
+    assert sorted(path.name for path in report.target.iterdir()) == ["backup.json", DATABASE]
+    restored = restore_collection(report.target, tmp_path / "new" / ".diptych")
+    assert (restored.items, restored.captions, restored.problems) == (len(HASHES), 2 * len(HASHES), ())
+    copy = open_store(tmp_path / "new" / ".diptych")
+    assert everything(copy) == expected
+    with store.reading() as old, copy.reading() as new:
+        n_written = int(new.value("SELECT count(*) FROM unread"))
+        # Both rows of a job are in the backup, or none.
+        assert n_written % 2 == 0
+        query = "SELECT value FROM meta WHERE name = 'uuid'"
+        assert old.value(query) != new.value(query)
+    store.close()
+    copy.close()
+
+
+def create(folder: Path) -> Path:
+    create_store(folder).close()
+    return folder
+
+
+def test_what_cannot_be_done_is_one_clear_error(tmp_path: Path) -> None:
+    folder = create(tmp_path / "store")
+    with pytest.raises(InvalidInputError, match="lies in the collection itself"):
+        backup_collection(folder, folder / "backup")
+    backup_collection(folder, tmp_path / "backup")
+    with pytest.raises(InvalidInputError, match="exists already"):
+        backup_collection(folder, tmp_path / "backup")
+    with pytest.raises(InvalidInputError, match="is restored to a folder"):
+        restore_collection(tmp_path / "backup", "postgresql://host/db")
+    with pytest.raises(CollectionError, match="is no backup"):
+        restore_collection(folder, tmp_path / "new")
+    copy = tmp_path / "backup" / DATABASE
+    copy.write_bytes(copy.read_bytes()[:-1] + b"x")
+    with pytest.raises(CollectionError, match=f"is damaged: {DATABASE} has changed"):
+        restore_collection(tmp_path / "backup", tmp_path / "new")
+    copy.unlink()
+    with pytest.raises(CollectionError, match=f"is damaged: {DATABASE} is missing"):
+        restore_collection(tmp_path / "backup", tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "store"]
+
+
+@pytest.mark.server
+def test_a_schema_is_restored_under_another_name(
+    postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
+    store = create_store(postgres_server.address("original"))
+    fill(store)
+    expected = everything(store)
+    report = backup_collection(postgres_server.address("original"), tmp_path / "backup")
+    assert report.items == len(HASHES)
+    with pytest.raises(CollectionError, match="schema original exists already"):
+        restore_collection(report.target, postgres_server.address("copy"))
+    store.run_alone("ALTER SCHEMA original RENAME TO moved")  # type: ignore[attr-defined]
+    restored = restore_collection(report.target, postgres_server.address("copy"))
+    assert (restored.items, restored.problems) == (len(HASHES), ())
+    copy = open_store(postgres_server.address("copy"))
+    assert everything(copy) == expected
+    assert verify(copy) == []
+    store.close()
+    copy.close()
