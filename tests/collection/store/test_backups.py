@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from diptych.collection.store.dialect import Connection
 from diptych.collection.store.opening import create_store, open_store
 from diptych.collection.store.store import DATABASE, Store
 from diptych.collection.upkeep.backup import backup_collection, restore_collection
@@ -17,6 +18,10 @@ from tests.collection.store.postgres_server import PostgresServer, programs
 from tests.collection.store.test_checks import HASHES, fill
 
 TABLES = ("item", "caption", "content", "said", "thumbnail", "former_item", "change", "version", "value")
+
+
+def note_two(db: Connection) -> None:
+    db.many("INSERT INTO unread (path, reason) VALUES (?, '')", [(os.urandom(8).hex(),) for _ in range(2)])
 
 
 def everything(store: Store) -> list[object]:
@@ -33,8 +38,7 @@ def test_a_backup_is_restored_as_it_was(tmp_path: Path) -> None:
 
     def write() -> None:
         while not end.is_set():
-            rows = [(os.urandom(8).hex(),) for _ in range(2)]
-            store.write(lambda db: db.many("INSERT INTO unread (path, reason) VALUES (?, '')", rows))
+            store.write(note_two)
 
     writer = threading.Thread(target=write)
     writer.start()
