@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.arrays import FloatArray, IntArray
+from diptych.arrays import FloatArray, IntArray, unit_rows
+from diptych.collection.storage.layout import search_package
 from diptych.collection.store.dialect import Connection
+from diptych.collection.store.points import read_features
 from diptych.errors import InvalidInputError
 
+MAX_EXACT = 50_000
 NEIGHBOURS = 20
+ROWS_PER_LIST = 40
+LISTS_SEARCHED = 16
 CONTENTS_AT_ONCE = 1000
 Neighbours = Callable[[IntArray], tuple[IntArray, FloatArray]]
 """Gives, for some contents, the contents that are most similar (−1 for none), and the cosines."""
@@ -38,18 +43,59 @@ def exact_duplicates(db: Connection) -> list[DuplicateGroup]:
     return _groups(db, [[content] for (content,) in rows], None)
 
 
-def near_duplicates(db: Connection, nearest: Neighbours, threshold: float) -> list[DuplicateGroup]:
-    """Return the groups of different pictures linked by a cosine of at least ``threshold``.
+def duplicates(db: Connection, encoder: int | None, threshold: float | None) -> list[DuplicateGroup]:
+    """Return groups of items with the same picture: exact ones, and near ones by the features of an encoder."""
+    if threshold is not None and not -1 <= threshold <= 1:
+        raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
+    groups = exact_duplicates(db)
+    if threshold is None or encoder is None:
+        return groups
+    there = "SELECT content FROM item WHERE content IS NOT NULL"
+    contents = db.ids(
+        f"SELECT content FROM feature WHERE encoder = ? AND content IN ({there}) ORDER BY content", (encoder,)
+    )
+    return groups + near_duplicates(db, contents, feature_neighbours(db, encoder, contents), threshold)
+
+
+def feature_neighbours(db: Connection, encoder: int, contents: IntArray) -> Neighbours:
+    """Return a function that finds the nearest neighbours of contents by the cosine of their features.
+
+    Above 50,000 contents these are found by an inverted file and float16.
+    """
+    faiss = search_package("faiss")
+
+    width = int(db.value("SELECT width FROM encoder WHERE id = ?", (encoder,)) or 0)
+    n_lists = int(2 * len(contents) ** 0.5)
+    form = "Flat" if len(contents) <= MAX_EXACT else f"IVF{n_lists},SQfp16"
+    index = faiss.index_factory(width, form, faiss.METRIC_INNER_PRODUCT)
+    if len(contents) > MAX_EXACT:
+        sample = np.random.default_rng(0).choice(contents, min(len(contents), ROWS_PER_LIST * n_lists), replace=False)
+        index.train(unit_rows(read_features(db, encoder, sample)[1]))
+        index.nprobe = LISTS_SEARCHED
+    for start in range(0, len(contents), CONTENTS_AT_ONCE):
+        index.add(unit_rows(read_features(db, encoder, contents[start : start + CONTENTS_AT_ONCE])[1]))
+
+    def nearest(some: IntArray) -> tuple[IntArray, FloatArray]:
+        # A picture is its own nearest neighbour.
+        scores, places = index.search(
+            unit_rows(read_features(db, encoder, some)[1]), min(NEIGHBOURS + 1, len(contents))
+        )
+        return np.where(places < 0, -1, contents[places]), scores
+
+    return nearest
+
+
+def near_duplicates(db: Connection, contents: IntArray, nearest: Neighbours, threshold: float) -> list[DuplicateGroup]:
+    """Return the groups of different pictures, out of some in order, linked by a cosine of at least ``threshold``.
 
     Each picture is compared with its nearest neighbours, so a larger group is linked from one to the next.
     """
-    if not -1 <= threshold <= 1:
-        raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    contents = db.ids("SELECT DISTINCT content FROM item WHERE content IS NOT NULL ORDER BY content")
-    lefts, rights, cosines = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    lefts: list[IntArray] = [np.zeros(0, np.int64)]
+    rights: list[IntArray] = [np.zeros(0, np.int64)]
+    cosines: list[FloatArray] = [np.zeros(0)]
     for start in range(0, len(contents), CONTENTS_AT_ONCE):
         some = contents[start : start + CONTENTS_AT_ONCE]
         found, scores = nearest(some)
