@@ -13,7 +13,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store import vectors
 from diptych.collection.store.checks import verify
 from diptych.collection.store.neighbours import Neighbours, VectorIndex
-from diptych.collection.store.points import put_points, remove_points
+from diptych.collection.store.points import missing_points, put_points, remove_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import SqliteStore, Store
 from diptych.collection.store.vector_files import damage_of_vector_files, vector_folders
@@ -110,6 +110,20 @@ def test_equal_scores_are_ordered_by_content(store: Store) -> None:
     index = index_of(store, "cosine")
     put(index, np.array([9, 4, 7, 1]), np.ones((4, WIDTH), dtype=np.float32))
     assert near(index, np.ones((1, WIDTH), dtype=np.float32), 3).contents.tolist() == [[1, 4, 7]]
+
+
+@pytest.mark.parametrize("space", ["cosine", "l1"])
+def test_a_model_without_points_has_no_neighbours(store: Store, space: str) -> None:
+    queries = random_points(space, 2)
+    index = index_of(store, space)
+    missing = vector_index(store, index.model + 1, "image", index.scoring)
+    for one in (index, missing):
+        assert near(one, queries, 3).contents.tolist() == [[-1] * 3] * 2
+        assert near(one, queries, 3, np.ones(5, dtype=bool), exact=True).contents.tolist() == [[-1] * 3] * 2
+        one.build()
+        with store.reading() as db:
+            assert len(one.vectors(db, [1])[0]) == one.status(db).points == 0
+            assert len(missing_points(db, one.model, "image")) == 0
 
 
 @pytest.fixture

@@ -63,7 +63,8 @@ class VectorIndex:
         ``exact`` compares all points, as spaces without an index always do.
         """
         if self.scoring.metric is None:
-            return self.nearest_by(db, lambda stored: self.scoring.scores(queries, stored), k, allowed)
+            score = self.scoring.scores
+            return self.nearest_by(db, lambda stored: score(queries, stored), k, allowed, n_queries=len(queries))
         wanted = min(OVERFETCH * k, k + MAX_OVERFETCH)
         effort: Effort = "exact" if exact else "quick"
         while True:
@@ -81,7 +82,13 @@ class VectorIndex:
         return self.scoring.metric is None or n_allowed <= MAX_EXACT_IDS
 
     def nearest_by(
-        self, db: Connection, score: Callable[[AnyArray], FloatArray], k: int, allowed: BoolArray | None = None
+        self,
+        db: Connection,
+        score: Callable[[AnyArray], FloatArray],
+        k: int,
+        allowed: BoolArray | None = None,
+        *,
+        n_queries: int = 1,
     ) -> Neighbours:
         """Return the ``k`` contents with the best scores among all points.
 
@@ -91,6 +98,8 @@ class VectorIndex:
         while True:
             n_points = 0
             for ids, _, _, vectors in self._all_blocks(db, allowed):
+                if not len(ids):
+                    continue
                 n_points += len(ids)
                 scores = score(vectors)
                 numbers = np.broadcast_to(ids, scores.shape)
@@ -98,7 +107,7 @@ class VectorIndex:
                     numbers, scores = np.hstack([best_ids, numbers]), np.hstack([best_scores, scores])
                 best_ids, best_scores = _best(numbers, scores, wanted)
             if best_ids is None:
-                return _nothing(len(score(self.vectors(db, [])[2])), k)
+                return _nothing(n_queries, k)
             found = self._scored(db, score, k, best_ids, allowed)
             if wanted >= n_points or (found.contents >= 0).all():
                 return found

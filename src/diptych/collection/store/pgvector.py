@@ -20,7 +20,7 @@ from diptych.collection.store.neighbours import (
     VectorIndex,
     allowed_rows,
 )
-from diptych.collection.store.points import point_form, point_range, point_table, points_by_id
+from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_by_id
 from diptych.collection.store.postgres import PostgresStore
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -58,7 +58,7 @@ class PostgresVectorIndex(VectorIndex):
         Not within a transaction of this thread: the server waits for all of them.
         """
         with self.store.reading() as db:
-            count, last = point_range(db, self.model, self.side)
+            count, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)
             width, dtype = point_form(db, self.model)
             too_wide = dtype != np.uint8 and width > MAX_HNSW_WIDTH
         if self.scoring.metric is None or count <= MAX_EXACT_IDS or too_wide:
@@ -82,7 +82,7 @@ class PostgresVectorIndex(VectorIndex):
 
     def status(self, db: Connection) -> IndexStatus:
         """Return what the index covers: all points, where there is one."""
-        points, last = point_range(db, self.model, self.side)
+        points, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)
         found = self._found_index(db)
         if found is None or not found[0]:
             return IndexStatus(points, 0, 0, "all compared", 1.0)
@@ -98,7 +98,9 @@ class PostgresVectorIndex(VectorIndex):
     def _candidates(
         self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
     ) -> tuple[IntArray, bool]:
-        last = int(db.value(f"SELECT max(id) FROM {self._table}") or 0)
+        last = last_point(db, self.model, self.side)
+        if not last:
+            return np.zeros((len(queries), 0), dtype=np.int64), True
         n_allowed = last if allowed is None else int(np.count_nonzero(allowed))
         if allowed is not None and n_allowed <= MAX_EXACT_IDS:
             ids = np.flatnonzero(allowed)

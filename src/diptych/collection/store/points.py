@@ -51,8 +51,9 @@ def create_point_tables(db: Connection, model: int, width: int, form: PointForm)
 
 
 def point_form(db: Connection, model: int) -> tuple[int, Any]:
-    """Return the width and the dtype of a model's points."""
-    width, form = db.rows("SELECT width, form FROM model WHERE id = ?", (model,))[0]
+    """Return the width and the dtype of a model's points; width 0 where it has no tables yet, or is gone."""
+    rows = db.rows("SELECT width, form FROM model WHERE id = ?", (model,))
+    width, form = rows[0] if rows else (0, "")
     return int(width), np.uint8 if form == "bits" else np.float16
 
 
@@ -100,6 +101,8 @@ def as_stored(vectors: AnyArray) -> AnyArray:
 
 def remove_points(db: Connection, model: int, side: PointKind, contents: Sequence[int] | IntArray) -> None:
     """Remove all points of some contents."""
+    if not point_form(db, model)[0]:
+        return
     for ids in _pieces(contents):
         condition, values = db.among("content", ids)
         db.run(f"DELETE FROM {point_table(model, side)} WHERE {condition}", values)
@@ -154,21 +157,25 @@ def points_of_contents(
         yield _read(db, model, side, "", some)
 
 
-def point_range(db: Connection, model: int, side: PointKind) -> tuple[int, int]:
-    """Return how many points there are, and the highest id."""
-    table = point_table(model, side)
-    # In two statements, each of which reads one index and no rows.
-    return int(db.value(f"SELECT count(*) FROM {table}")), int(db.value(f"SELECT max(id) FROM {table}") or 0)
+def point_count(db: Connection, model: int, side: PointKind) -> int:
+    """Return how many points there are."""
+    return int(db.value(f"SELECT count(*) FROM {point_table(model, side)}")) if point_form(db, model)[0] else 0
+
+
+def last_point(db: Connection, model: int, side: PointKind) -> int:
+    """Return the highest id of a point, 0 where there is none."""
+    if not point_form(db, model)[0]:
+        return 0
+    return int(db.value(f"SELECT max(id) FROM {point_table(model, side)}") or 0)
 
 
 def missing_points(db: Connection, model: int, side: PointKind) -> IntArray:
     """Return the contents of items, or of captions for side ``text``, that have no point, by id."""
     owners = "caption" if side == "text" else "item"
-    missing = db.ids(
-        f"SELECT content FROM {owners} WHERE content IS NOT NULL AND NOT EXISTS "
-        f"(SELECT 1 FROM {point_table(model, side)} p WHERE p.content = {owners}.content)"
-    )
-    return np.unique(missing)
+    lacks = f"NOT EXISTS (SELECT 1 FROM {point_table(model, side)} p WHERE p.content = {owners}.content)"
+    if not point_form(db, model)[0]:
+        lacks = "1 = 1"
+    return np.unique(db.ids(f"SELECT content FROM {owners} WHERE content IS NOT NULL AND {lacks}"))
 
 
 def encoder_id(db: Connection, fingerprint: str, side: Side, width: int) -> int:
@@ -269,6 +276,9 @@ def _read(
 ) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
     """Return (ids, contents, parts, vectors) of the points that meet a condition, or whose key is one of some ids."""
     width, dtype = point_form(db, model)
+    if not width:
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, nothing, np.zeros((0, 0), dtype=dtype)
     values: Sequence[Any] = ()
     if ids is not None and db.engine == "sqlite":
         condition, values = db.among(key, ids)

@@ -18,10 +18,10 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.neighbours import Effort, IndexStatus, PointBlock, VectorIndex
 from diptych.collection.store.points import (
     ROWS_AT_ONCE,
+    last_point,
     point_blocks,
+    point_count,
     point_form,
-    point_range,
-    point_table,
     points_by_id,
 )
 from diptych.collection.store.scoring import Scoring
@@ -104,7 +104,7 @@ class FileVectorIndex(VectorIndex):
 
     def status(self, db: Connection) -> IndexStatus:
         """Return what the vector file covers."""
-        points, _ = point_range(db, self.model, self.side)
+        points = point_count(db, self.model, self.side)
         found = None if self.scoring.metric is None else self._current(db)
         if found is None or found.file is None:
             return IndexStatus(points, 0, 0, "all compared", 1.0)
@@ -140,7 +140,7 @@ class FileVectorIndex(VectorIndex):
 
     def _current(self, db: Connection) -> _Loaded:
         """Return all points of the transaction, and begin to build where too many are in memory."""
-        last = int(db.value(f"SELECT max(id) FROM {point_table(self.model, self.side)}") or 0)
+        last = last_point(db, self.model, self.side)
         loaded = self._loaded
         if loaded is not None and last <= loaded.last and not self._looks_again(loaded):
             return loaded
@@ -192,8 +192,7 @@ class FileVectorIndex(VectorIndex):
             return False
         self._counted = time.monotonic()
         # Counting up to an id would read the rows; counting all reads the index over contents.
-        n_points, _ = point_range(db, self.model, self.side)
-        return n_points - loaded.n_tail < (1 - DEAD_SHARE) * n_file
+        return point_count(db, self.model, self.side) - loaded.n_tail < (1 - DEAD_SHARE) * n_file
 
     def _build_in_background(self) -> None:
         if self._builder is None or not self._builder.is_alive():
@@ -208,7 +207,7 @@ class FileVectorIndex(VectorIndex):
 
     def _write(self) -> None:
         with self.store.reading() as db:
-            count, last = point_range(db, self.model, self.side)
+            count, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)
             width, _ = point_form(db, self.model)
             models = {int(row[0]) for row in db.rows("SELECT id FROM model")}
         clean_vector_files(self.store.derived, models)
@@ -252,7 +251,7 @@ class FileVectorIndex(VectorIndex):
             return queries
         other: PointKind = "image" if self.side == "text" else "text"
         with self.store.reading() as db:
-            _, last = point_range(db, self.model, other)
+            last = last_point(db, self.model, other)
             ids = 1 + np.random.default_rng(0).integers(0, last or 1, TUNING_QUERIES // 2)
             others = points_by_id(db, self.model, other, ids)[3]
         return np.concatenate([others, queries[: TUNING_QUERIES - len(others)]])
