@@ -91,7 +91,8 @@ def past_view(db: Connection, moment_ns: int) -> None:
         name = "former_value" if table == "item_value" else f"former_{table}"
         db.run(
             f"CREATE TEMP VIEW {table} AS SELECT {names} FROM {main}{table} "
-            f"WHERE item IN (SELECT id FROM {main}item WHERE updated_ns <= {when}) UNION ALL "
+            # For each row, so that who asks for a few rows does not wait for all items.
+            f"WHERE EXISTS (SELECT 1 FROM {main}item i WHERE i.id = {table}.item AND i.updated_ns <= {when}) UNION ALL "
             f"SELECT {', '.join(f'h.{column}' for column in columns)} FROM {main}{name} h "
             f"JOIN {main}former_item f ON f.id = h.item AND f.until_ns = h.until_ns "
             f"WHERE f.until_ns > {when} AND f.updated_ns <= {when}"

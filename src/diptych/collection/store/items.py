@@ -188,8 +188,9 @@ def _with_texts(db: Connection, column: str, texts: Iterable[Any]) -> list[tuple
 def _items(db: Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Item]]:
     condition, values = db.among("item", [row[0] for row in rows])
     captions: dict[int, list[tuple[str, str]]] = {}
-    for item, name, text in db.rows(
-        f"SELECT item, name, text FROM caption WHERE {condition} ORDER BY item, place", values
+    # Earlier states are views of two tables: what they are ordered by must be selected to be found by the index.
+    for item, _, name, text in db.rows(
+        f"SELECT item, place, name, text FROM caption WHERE {condition} ORDER BY item, place", values
     ):
         captions.setdefault(item, []).append((name, text))
     for number, content, *columns in rows:

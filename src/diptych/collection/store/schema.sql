@@ -189,6 +189,8 @@ CREATE TABLE former_item (
     crc {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (id, until_ns)
 ) {strict};
 CREATE INDEX former_item_until ON former_item (until_ns);
+CREATE INDEX former_item_name ON former_item (name);
+CREATE INDEX former_item_path ON former_item (path);
 CREATE TABLE former_caption (
     id {int} NOT NULL, name {text} NOT NULL, item {int} NOT NULL, place {int} NOT NULL, text {text} NOT NULL,
     folded {text} NOT NULL, content {int} NOT NULL, crc {int} NOT NULL, until_ns {int} NOT NULL,
