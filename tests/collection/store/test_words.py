@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def described(captions: Sequence[str], **fields: object) -> Item:
     return Item(**{"id": "x", "path": None, "content_hash": None, "captions": tuple(captions)} | fields)  # type: ignore[arg-type]
 
 
-def find(store: Store, sought: Sequence[str], allowed: Sequence[int] | None = None, **options: bool) -> WordHits:
+def find(store: Store, sought: Sequence[str], allowed: Sequence[int] | None = None, **options: Any) -> WordHits:
     mask = np.ones(10_000, dtype=bool)
     if allowed is not None:
         mask[:] = False
@@ -147,3 +148,10 @@ def test_damage_of_the_index_is_seen(store: Store) -> None:
     with pytest.raises(Exception) as problem:
         store.write(lambda db: db.run("INSERT INTO word (word, rank) VALUES ('integrity-check', 1)"))
     assert isinstance(problem.value.__cause__, sqlite3.Error) or "is damaged" in str(problem.value)
+
+
+def test_too_many_are_only_counted(store: Store) -> None:
+    made = store.write(lambda db: [put(db, described([text]))[0] for text in ("red dog", "red sea", "dog")])
+    assert find(store, ["red"], max_found=3).ids.tolist() == made[:2]
+    hits = find(store, ["red"], max_found=2)
+    assert (len(hits.ids), hits.n_found) == (0, 2)

@@ -193,9 +193,9 @@ class WordRanking:
     def named(self, sought: SoughtWords) -> tuple[SoughtWords, IntArray]:
         """Return what holds all the words, or else the names among them outside of captions; best first."""
         forms = [[phrase for form in sought.forms(word) for phrase in phrases_of(form)] for word in sought.words]
-        found = self._found(forms, needs_all=True)
         # Where so many have the words, these say nothing.
-        every = found.ids if found.n_found < FUSED else found.ids[:0]
+        found = self._found(forms, needs_all=True, max_found=FUSED)
+        every = found.ids
         if sought.phrases or sought.together:
             every = every[:MAX_CHECKED]
             return sought, every[[sought.has_phrases(*known) for known in self.entries.said_of(every)]]
@@ -207,7 +207,9 @@ class WordRanking:
         most = max(held, key=len, default=frozenset())
         return replace(sought, words=tuple(sorted(most))), rows[[bool(most) and most <= one for one in held]]
 
-    def _found(self, words: list[list[Phrase]], *, needs_all: bool, captions: bool = True) -> WordHits:
+    def _found(
+        self, words: list[list[Phrase]], *, needs_all: bool, captions: bool = True, max_found: int | None = None
+    ) -> WordHits:
         columns = self.entries.view.columns
         return find_words(
             self.entries.view.db,
@@ -217,6 +219,7 @@ class WordRanking:
             n_rows=int(np.count_nonzero(columns.alive)) + len(columns.captions.ids),
             of_captions=self.entries.side == "text",
             in_captions=captions,
+            max_found=max_found,
         )
 
 

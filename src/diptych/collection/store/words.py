@@ -170,18 +170,20 @@ def find_words(
     n_rows: int,
     of_captions: bool = False,
     in_captions: bool = True,
+    max_found: int | None = None,
 ) -> WordHits:
     """Return what holds all words, or any of them, ranked by BM25: at most ``MAX_RANKED`` items or captions.
 
     ``allowed`` marks the ids of items that may be found; with ``of_captions`` captions are, and it marks their ids.
     An item is found by what is said of itself and by its captions, of which the best one counts; without
-    ``in_captions`` by the former alone. ``n_rows`` is how many items and captions there are.
+    ``in_captions`` by the former alone. ``n_rows`` is how many items and captions there are. Where ``max_found`` or
+    more are found, they are only counted.
     """
     words = [phrases for phrases in words if phrases]
     if not words:
         return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0))
     query = _query(db, words, needs_all)
-    kind = " AND s.kind = 1" if of_captions else "" if in_captions else " AND s.kind = 0"
+    kind = 1 if of_captions else None if in_captions else 0
     limit = MAX_CANDIDATES
     while True:
         rows = np.array(_candidates(db, query, kind, limit + 1), dtype=np.int64).reshape(-1, 3)
@@ -194,6 +196,8 @@ def find_words(
         if not is_of_more or n_found >= MAX_RANKED or limit >= MAX_CANDIDATES_BEHIND_FILTER:
             break
         limit *= 4
+    if max_found is not None and n_found >= max_found:
+        return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0), n_found, is_of_more)
     kept = rows[is_allowed]
     if n_found > MAX_RANKED:
         places = {row: place for place, row in enumerate(_by_engine_rank(db, query, int(rows[-1, 0])))}
@@ -223,16 +227,19 @@ def _query(db: Connection, words: Words, needs_all: bool) -> str:
     return (" & " if needs_all else " | ").join(f"({one})" for one in each)
 
 
-def _candidates(db: Connection, query: str, kind: str, limit: int) -> list[tuple[Any, ...]]:
+def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> list[tuple[Any, ...]]:
     """Return (row, item, caption) of the newest rows of ``said`` that match."""
     if db.engine == "sqlite":
         source = "word JOIN said s ON s.id = word.rowid WHERE word MATCH ?"
         order = "word.rowid"
+        # The index knows columns, but not kinds: rows of others would be read and left out.
+        columns = ["", "{name label field picture} : ", "caption_words : "][0 if kind is None else kind + 1]
+        query = f"{columns}({query})"
     else:
-        source = "said s WHERE s.words @@ ?::tsquery"
+        source = f"said s WHERE s.words @@ ?::tsquery{'' if kind is None else f' AND s.kind = {kind}'}"
         order = "s.id"
-    columns = "s.id, s.item, coalesce(s.caption, 0)"
-    return db.rows(f"SELECT {columns} FROM {source}{kind} ORDER BY {order} DESC LIMIT {limit}", (query,))
+    names = "s.id, s.item, coalesce(s.caption, 0)"
+    return db.rows(f"SELECT {names} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
 
 
 def _by_engine_rank(db: Connection, query: str, first: int) -> list[int]:
