@@ -6,6 +6,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -196,7 +197,7 @@ class RetrieverChanges:
                 raise ActiveRetrieverError(f"the retriever {name!r} is the active one; activate another one first")
             models.remove_model(db, model)
 
-        self._store.write(forget)
+        self._store.write(forget, freeing=True)
         self.tidy()
 
     def calibrate(self, judgements: Iterable[tuple[str, str, bool]]) -> None:
@@ -242,7 +243,7 @@ class RetrieverChanges:
         with self._store.reading() as db:
             followed = models.followed_models(db)
         for model in followed:
-            self._made(model, None, lambda db, model=model: models.finish(db, model))  # type: ignore[misc]
+            self._made(model, None, partial(models.finish, model=model))
 
     def tidy(self) -> None:
         """Delete the features and the files that no stored retriever uses, a few rows at a time."""
@@ -250,7 +251,7 @@ class RetrieverChanges:
         with self._store.reading() as db:
             unused = db.ids(f"SELECT id FROM encoder WHERE {_UNUSED}").tolist()
         for encoder in unused:
-            while self._store.write(lambda db, encoder=encoder: _forget_features(db, encoder)):  # type: ignore[misc]
+            while self._store.write(partial(_forget_features, encoder=encoder), freeing=True):
                 pass
 
     def _reencode(self, model: Model, progress: Progress | None) -> ReencodeReport:

@@ -55,6 +55,7 @@ class Store(ABC):
 
     derived: Path
     engine: str
+    write_wait: float = WRITE_WAIT_S
 
     def __init__(self) -> None:
         self._forget_connections()
@@ -106,14 +107,14 @@ class Store(ABC):
         Parameters
         ----------
         wait : float or None
-            For how many seconds others that write are waited for, by default 30.
+            For how many seconds others that write are waited for, by default ``write_wait``.
         freeing : bool
             True if the job makes room: on a full disk it gets what was kept for this.
         """
         self._check_process()
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
-        return self._write(job, WRITE_WAIT_S if wait is None else wait, freeing)
+        return self._write(job, self.write_wait if wait is None else wait, freeing)
 
     @contextmanager
     def _as_job(self, db: Connection) -> Iterator[None]:
