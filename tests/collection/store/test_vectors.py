@@ -11,13 +11,13 @@ import pytest
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store import vectors
-from diptych.collection.store.checks import verify
 from diptych.collection.store.neighbours import Neighbours, VectorIndex
 from diptych.collection.store.points import missing_points, put_points, remove_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import SqliteStore, Store
 from diptych.collection.store.vector_files import damage_of_vector_files, vector_folders
 from diptych.collection.store.vectors import FileVectorIndex, vector_index
+from diptych.collection.upkeep.checks import verify
 from diptych.space import Space
 from tests.collection.store.rows import add_model
 
