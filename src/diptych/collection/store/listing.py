@@ -20,7 +20,7 @@ from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_id
 from diptych.errors import InvalidInputError
 
-MAX_SORTED = 20_000
+MAX_SORTED = 5_000
 """So many chosen items are sorted by SQL; of more, the rows of all items are read in order until a page is full."""
 MAX_ROWS_AT_ONCE = 50_000
 Order = Literal["added", "name", "taken", "updated"]

@@ -28,7 +28,7 @@ MIN_PHRASE_COUNT = 2
 CAPTIONS_AT_ONCE = 20_000
 # Stands between captions, which are cut into words together.
 _MARK = "\0"
-_JOINTS = np.array([ord(joint) for joint in "'’-"], dtype=np.uint32)
+_JOINTS = "'’-"
 _KIND = "suggestions"
 _WORD_BITS = 32
 SuggestionKind = Literal["label", "caption", "query"]
@@ -124,10 +124,12 @@ def cut_words(text: str) -> list[str]:
     ['the', "dog's", 'long-haired', 'ears']
     """
     letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    there = np.unique(letters)
-    is_letter = np.array([chr(letter).isalnum() for letter in there.tolist()], dtype=bool)
-    in_word = is_letter[np.searchsorted(there, letters)]
-    in_word[1:-1] |= np.isin(letters[1:-1], _JOINTS) & in_word[:-2] & in_word[2:]
+    there = np.flatnonzero(np.bincount(letters)).tolist()
+    is_letter, is_joint = np.zeros((2, max(there, default=0) + 1), dtype=bool)
+    is_letter[there] = [chr(letter).isalnum() for letter in there]
+    is_joint[there] = [chr(letter) in _JOINTS for letter in there]
+    in_word = is_letter[letters]
+    in_word[1:-1] |= is_joint[letters[1:-1]] & in_word[:-2] & in_word[2:]
     in_word |= letters == ord(_MARK)
     return np.where(in_word, letters, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
 
