@@ -74,6 +74,7 @@ FULL_FILES = frozenset(
         "cli/test_train_command.py",
         "cli/test_watch.py",
         "cli/test_words_command.py",
+        "collection/store/test_kills.py",
         "collection/test_any_history.py",
         "collection/test_backup.py",
         "collection/test_codes.py",

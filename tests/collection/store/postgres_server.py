@@ -58,6 +58,9 @@ class PostgresServer:
         self._log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen([str(part) for part in command], stdout=self._log, stderr=self._log)
         for _ in range(200):
+            if self._process.poll() is not None:
+                # A server that was killed has not gone yet.
+                self._process = subprocess.Popen([str(part) for part in command], stdout=self._log, stderr=self._log)
             ready = [self.programs / "pg_isready", "-q", "-h", self.folder, "-U", USER]
             if subprocess.run([str(part) for part in ready], check=False).returncode == 0:
                 return

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from diptych.collection.store.checks import verify
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store import vectors
