@@ -189,7 +189,7 @@ class RegionReading(ContentReading[AnyArray, ReadingReport]):
         super().__init__(store, root, ReadingReport())
         self._model, retriever = source
         self.table = point_table(self._model.id, "region")
-        # Thirteen rows for each picture would fill the user's cache with what nobody asks for again.
+        # Thirteen rows for each picture would fill the user's cache with what is never asked for again.
         self._retriever = without_disk_cache(retriever)
         self._scoring = Scoring(self._retriever.space, "text_query")
         if not self._scoring.is_linear:

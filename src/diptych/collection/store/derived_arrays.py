@@ -47,7 +47,7 @@ def _opened(folder: Path, change: int) -> DerivedArrays:
 def save_arrays(
     derived: Path, kind: str, change: int, arrays: Mapping[str, AnyArray], note: dict[str, Any]
 ) -> DerivedArrays:
-    """Write arrays beside those of before, which go, and return them mapped; one writer at a time."""
+    """Write arrays, remove the earlier ones, and return them mapped; one writer at a time."""
     folder, draft = derived / f"{kind}-{change}", derived / f".tmp-{kind}-{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)

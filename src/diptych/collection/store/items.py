@@ -238,7 +238,7 @@ def _json(value: Any) -> str:
 def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> None:
     if not rows:
         return
-    # Two items may swap their paths: first nobody has one.
+    # Two items may swap their paths: first neither has one.
     db.run(*_where("UPDATE item SET path = NULL", *db.among("id", [number for number, _ in rows])))
     columns = ", ".join(f"{name} = ?" for name in (*COLUMNS, "crc"))
     db.many(f"UPDATE item SET {columns} WHERE id = ?", [(*row, number) for number, row in rows])

@@ -261,7 +261,7 @@ class SuggestionCache:
             return [base, self._patch[1]]
 
     def _recount(self) -> None:
-        # What goes wrong leaves the suggestions of before.
+        # After an error the earlier suggestions stay.
         with suppress(Exception):
             base = self._counted()
             with self._lock:
