@@ -123,6 +123,10 @@ class RetrieverChanges:
         with self._store.reading() as db:
             return records(db)
 
+    def note(self, record: LearningRecord) -> None:
+        """Write down a comparison after which the active retriever stayed."""
+        self._store.write(lambda db: remember(db, record))
+
     def create(self, retriever: RetrieverProtocol) -> None:
         """Store the first retriever of a collection."""
         retriever = models.defensive_copy(retriever)
