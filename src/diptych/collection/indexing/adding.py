@@ -61,10 +61,9 @@ from diptych.errors import InvalidInputError
 
 VIDEOS_AT_ONCE = 16
 PICTURES_AT_ONCE = 64
-TEXTS_AT_ONCE = 2048
-# Pictures are held while they wait, texts are not; and a write of many rows keeps others waiting.
 MAX_PICTURES_AT_ONCE = 512
-MAX_TEXTS_AT_ONCE = 1 << 12
+# A write of more rows keeps others waiting.
+TEXTS_AT_ONCE = 2000
 QUICK_S = 0.5
 LOOKED_UP_AT_ONCE = 2000
 
@@ -406,7 +405,7 @@ def _batches(work: Sequence[PendingRecord]) -> Iterator[Sequence[PendingRecord]]
         return growing_batches(work, VIDEOS_AT_ONCE, VIDEOS_AT_ONCE, QUICK_S)
     if any(one.status is not None for one in work):
         return growing_batches(work, PICTURES_AT_ONCE, MAX_PICTURES_AT_ONCE, QUICK_S)
-    return growing_batches(work, TEXTS_AT_ONCE, MAX_TEXTS_AT_ONCE, QUICK_S)
+    return growing_batches(work, TEXTS_AT_ONCE, TEXTS_AT_ONCE, QUICK_S)
 
 
 def _with_facts(

@@ -45,7 +45,7 @@ from diptych.errors import InvalidInputError
 from diptych.space import Direction
 
 COLUMNS = ("id", "caption", "labels", "metadata", "path", "content_hash", "text_point", "image_point")
-ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 2000
 _DIGEST_LENGTH = 64
 DIRECTIONS: Mapping[Side, Direction] = {"text": "image_query", "image": "text_query"}
 _POINTS: Mapping[Side, tuple[str, str]] = {"text": ("caption", "text_point"), "image": ("content_hash", "image_point")}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -121,7 +122,68 @@ def say_again(db: Connection, ids: IntArray) -> None:
     db.load("change", ("time_ns", "operation", "kind", "item"), [(now, operation, "text", one) for one in known])
 
 
-# Albums
+# Albums and saved searches
+
+
+Kept = TypeVar("Kept")
+
+
+class _NamedRows(ABC, Generic[Kept]):
+    """Rows with names that differ in more than capitals and blanks, in the order in which they were made."""
+
+    table: str
+    column: str
+    kind: str
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __iter__(self) -> Iterator[Kept]:
+        with self._store.reading() as db:
+            return iter([self._read(db, *one) for one in self._names(db)])
+
+    def __contains__(self, name: str) -> bool:
+        with self._store.reading() as db:
+            return self._number(db, name) is not None
+
+    def __getitem__(self, name: str) -> Kept:
+        with self._store.reading() as db:
+            return self._read(db, *self._known(db, name))
+
+    def delete(self, name: str) -> None:
+        """Forget one; items stay in the collection."""
+
+        def delete(db: Connection) -> None:
+            db.run(f"DELETE FROM {self.table} WHERE id = ?", (self._known(db, name)[0],))
+            note_other(db, self.table)
+
+        self._store.write(delete)
+
+    @abstractmethod
+    def _read(self, db: Connection, number: int, name: str) -> Kept:
+        """Return what a row stands for."""
+
+    def _names(self, db: Connection) -> list[tuple[int, str]]:
+        rows = db.rows(f"SELECT id, {self.column} FROM {self.table} ORDER BY id")
+        return [(int(number), name) for number, name in rows]
+
+    def _number(self, db: Connection, name: str) -> int | None:
+        number = db.value(f"SELECT id FROM {self.table} WHERE folded = ?", (_folded(name),))
+        return None if number is None else int(number)
+
+    def _known(self, db: Connection, name: str) -> tuple[int, str]:
+        """Return the number and the name as it is written; a typo gets a suggestion."""
+        names = self._names(db)
+        found = next((one for one in names if _folded(one[1]) == _folded(name)), None)
+        if found is None:
+            raise UnknownNameError(self.kind, name, [other for _, other in names])
+        return found
+
+    def _check_free(self, db: Connection, name: str, own: int) -> None:
+        if self._number(db, name) not in (None, own):
+            raise InvalidInputError(
+                f"there is a {self.kind} {name!r} already; choose another name, or delete that one first"
+            )
 
 
 @dataclass(frozen=True)
@@ -135,33 +197,25 @@ class Album:
         return len(self.ids)
 
 
-class Albums:
+class Albums(_NamedRows[Album]):
     """The albums of a collection, each with those of its items that are in the collection now.
 
     ``for album in collection.albums`` goes over them, ``collection.albums["Summer"]`` is one of them, and a filter asks
     for the items of one: ``album:Summer``. ``numbers_of`` returns the numbers of the items that a user names.
     """
 
+    table = "album"
+    column = "title"
+    kind = "album"
+
     def __init__(self, store: Store, numbers_of: Callable[[Any], Sequence[int]]) -> None:
-        self._store = store
+        super().__init__(store)
         self._numbers_of = numbers_of
-
-    def __iter__(self) -> Iterator[Album]:
-        with self._store.reading() as db:
-            return iter([_album(db, number, title) for number, title in _titles(db)])
-
-    def __contains__(self, title: str) -> bool:
-        with self._store.reading() as db:
-            return _number_of(db, "album", title) is not None
-
-    def __getitem__(self, title: str) -> Album:
-        with self._store.reading() as db:
-            return _album(db, *_known_album(db, title))
 
     def items(self, title: str) -> list[Item]:
         """Return the items of an album in its order."""
         with self._store.reading() as db:
-            return items_by_id(db, _members(db, _known_album(db, title)[0]))
+            return items_by_id(db, _members(db, self._known(db, title)[0]))
 
     def add(self, title: str, which: Any = ()) -> Album:
         """Put items at the end of an album, by id, path or filter; an album that is not there yet is made."""
@@ -179,22 +233,17 @@ class Albums:
         """Give an album another title, which must be free."""
 
         def rename(db: Connection) -> Album:
-            number, plain = _known_album(db, title)[0], checked_name(new)
-            _check_free(db, "album", plain, number)
+            number, plain = self._known(db, title)[0], checked_name(new)
+            self._check_free(db, plain, number)
             db.run("UPDATE album SET title = ?, folded = ? WHERE id = ?", (plain, _folded(plain), number))
-            note_other(db, "album")
-            return _album(db, number, plain)
+            note_other(db, self.table)
+            return self._read(db, number, plain)
 
         return self._store.write(rename)
 
-    def delete(self, title: str) -> None:
-        """Forget an album; its items stay in the collection."""
-
-        def delete(db: Connection) -> None:
-            db.run("DELETE FROM album WHERE id = ?", (_known_album(db, title)[0],))
-            note_other(db, "album")
-
-        self._store.write(delete)
+    def _read(self, db: Connection, number: int, name: str) -> Album:
+        among = "SELECT name FROM album_item JOIN item ON item.id = album_item.item WHERE album = ?"
+        return Album(name, tuple(item for (item,) in db.rows(f"{among} ORDER BY place, id", (number,))))
 
     def _change(
         self, title: str, change: Callable[[list[int], list[int]], list[int]], which: Any, *, makes: bool = False
@@ -205,48 +254,24 @@ class Albums:
         meant = list(self._numbers_of(which))
 
         def write(db: Connection) -> Album:
-            number = _number_of(db, "album", plain)
-            if number is None and makes:
+            if makes and self._number(db, plain) is None:
                 db.run("INSERT INTO album (title, folded) VALUES (?, ?)", (plain, _folded(plain)))
-            number, shown = _known_album(db, plain)
+            number, shown = self._known(db, plain)
             condition, values = db.among("id", meant)
             there = set(db.ids(f"SELECT id FROM item WHERE {condition}", values).tolist())
             ids = change(_members(db, number), [one for one in meant if one in there])
             db.run("DELETE FROM album_item WHERE album = ?", (number,))
             rows = [(number, one, place) for place, one in enumerate(dict.fromkeys(ids))]
             db.load("album_item", ("album", "item", "place"), rows)
-            note_other(db, "album")
-            return _album(db, number, shown)
+            note_other(db, self.table)
+            return self._read(db, number, shown)
 
         return self._store.write(write)
-
-
-def _titles(db: Connection) -> list[tuple[int, str]]:
-    return [(int(number), title) for number, title in db.rows("SELECT id, title FROM album ORDER BY id")]
 
 
 def _members(db: Connection, album: int) -> list[int]:
     rows = db.rows("SELECT item FROM album_item WHERE album = ? ORDER BY place, item", (album,))
     return [int(item) for (item,) in rows]
-
-
-def _album(db: Connection, number: int, title: str) -> Album:
-    rows = db.rows(
-        "SELECT name FROM album_item JOIN item ON item.id = album_item.item WHERE album = ? ORDER BY place, id",
-        (number,),
-    )
-    return Album(title, tuple(name for (name,) in rows))
-
-
-def _known_album(db: Connection, title: str) -> tuple[int, str]:
-    titles = _titles(db)
-    found = next((one for one in titles if _folded(one[1]) == _folded(title)), None)
-    if found is None:
-        raise UnknownNameError("album", title, [name for _, name in titles])
-    return found
-
-
-# Saved searches
 
 
 @dataclass(frozen=True)
@@ -275,27 +300,19 @@ class SavedSearch:
         Filter.of(self.filter)
 
 
-class SavedSearches:
+class SavedSearches(_NamedRows[SavedSearch]):
     """The saved searches of a collection, in the order in which they were saved; each run asks anew.
 
     ``for one in collection.saved_searches`` goes over them, ``collection.saved_searches["Dogs"]`` is one of them.
     """
 
+    table = "saved_search"
+    column = "name"
+    kind = "saved search"
+
     def __init__(self, store: Store, search: Callable[..., Answers]) -> None:
-        self._store = store
+        super().__init__(store)
         self._search = search
-
-    def __iter__(self) -> Iterator[SavedSearch]:
-        with self._store.reading() as db:
-            return iter([search for _, search in _searches(db)])
-
-    def __contains__(self, name: str) -> bool:
-        with self._store.reading() as db:
-            return _number_of(db, "saved_search", name) is not None
-
-    def __getitem__(self, name: str) -> SavedSearch:
-        with self._store.reading() as db:
-            return _known_search(db, name)[1]
 
     def save(self, search: SavedSearch) -> SavedSearch:
         """Save a search; one of the same name is replaced."""
@@ -308,7 +325,7 @@ class SavedSearches:
                 "ON CONFLICT (folded) DO UPDATE SET name = excluded.name, document = excluded.document",
                 _search_row(search),
             )
-            note_other(db, "search")
+            note_other(db, self.table)
 
         self._store.write(save)
         return search
@@ -317,24 +334,15 @@ class SavedSearches:
         """Give a saved search another name, which must be free."""
 
         def rename(db: Connection) -> SavedSearch:
-            number, old = _known_search(db, name)
-            renamed = replace(old, name=new)
-            _check_free(db, "saved search", renamed.name, number)
+            number, known = self._known(db, name)
+            renamed = replace(self._read(db, number, known), name=new)
+            self._check_free(db, renamed.name, number)
             values = (*_search_row(renamed), number)
             db.run("UPDATE saved_search SET name = ?, folded = ?, document = ? WHERE id = ?", values)
-            note_other(db, "search")
+            note_other(db, self.table)
             return renamed
 
         return self._store.write(rename)
-
-    def delete(self, name: str) -> None:
-        """Forget a saved search."""
-
-        def delete(db: Connection) -> None:
-            db.run("DELETE FROM saved_search WHERE id = ?", (_known_search(db, name)[0],))
-            note_other(db, "search")
-
-        self._store.write(delete)
 
     def run(self, name: str, k: int = 10, *, offset: int = 0) -> Answers:
         """Ask a saved search now."""
@@ -348,18 +356,8 @@ class SavedSearches:
             _query(search), k, offset=offset, filter=search.filter, hybrid=HYBRID_OF_MODE[search.mode], **how
         )
 
-
-def _searches(db: Connection) -> list[tuple[int, SavedSearch]]:
-    rows = db.rows("SELECT id, document FROM saved_search ORDER BY id")
-    return [(int(number), SavedSearch(**json.loads(document))) for number, document in rows]
-
-
-def _known_search(db: Connection, name: str) -> tuple[int, SavedSearch]:
-    searches = _searches(db)
-    found = next((one for one in searches if _folded(one[1].name) == _folded(name)), None)
-    if found is None:
-        raise UnknownNameError("saved search", name, [search.name for _, search in searches])
-    return found
+    def _read(self, db: Connection, number: int, name: str) -> SavedSearch:
+        return SavedSearch(**json.loads(db.value("SELECT document FROM saved_search WHERE id = ?", (number,))))
 
 
 def _search_row(search: SavedSearch) -> tuple[str, str, str]:
@@ -390,13 +388,3 @@ def checked_name(name: str) -> str:
 
 def _folded(name: str) -> str:
     return " ".join(name.split()).casefold()
-
-
-def _number_of(db: Connection, table: str, name: str) -> int | None:
-    number = db.value(f"SELECT id FROM {table} WHERE folded = ?", (_folded(name),))
-    return None if number is None else int(number)
-
-
-def _check_free(db: Connection, kind: str, name: str, own: int) -> None:
-    if _number_of(db, kind.replace(" ", "_"), name) not in (None, own):
-        raise InvalidInputError(f"there is a {kind} {name!r} already; choose another name, or delete that one first")

@@ -160,7 +160,7 @@ CREATE INDEX album_item_item ON album_item (item);
 CREATE TABLE saved_search (id {id}, name {text} NOT NULL, folded {text} NOT NULL UNIQUE, document {text} NOT NULL) {strict};
 
 -- One row for each changed item, or for one thing that is no item; readers follow it by id.
--- Kind: item (added, changed or removed), model, album, search, text, settings.
+-- Kind: item (added, changed or removed), model, album, saved_search, text, settings.
 CREATE TABLE change (
     id {id},
     time_ns {int} NOT NULL,
