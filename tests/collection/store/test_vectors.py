@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from diptych.collection.store.checks import verify
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store import vectors
@@ -16,9 +15,9 @@ from diptych.collection.store.neighbours import Neighbours, VectorIndex
 from diptych.collection.store.points import missing_points, put_points, remove_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import SqliteStore, Store
-from diptych.collection.store.vector_files import damage_of_vector_files, vector_folders
 from diptych.collection.store.vectors import FileVectorIndex, vector_index
 from diptych.collection.upkeep.checks import verify
+from diptych.collection.vectors.vector_files import damage_of_vector_files, vector_folders
 from diptych.space import Space
 from tests.collection.store.rows import add_model
 
@@ -146,7 +145,7 @@ def test_indexes_find_nearly_all_and_never_what_is_masked(
     store: Store, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if store.engine == "postgres":
-        monkeypatch.setattr("diptych.collection.store.pgvector.MAX_EXACT_IDS", 500)
+        monkeypatch.setattr("diptych.collection.vectors.pgvector.MAX_EXACT_IDS", 500)
     index = index_of(store, space)
     points, queries = clustered(6000), clustered(50, 1)
     contents = np.arange(1, 6001)

@@ -20,7 +20,7 @@ from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
 from diptych.collection.store.store import Store
-from diptych.collection.store.vector_files import vector_folders
+from diptych.collection.vectors.vector_files import vector_folders
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownRetrieverError
 
 State = Literal["active", "kept", "resting", "unfinished", "pending"]

@@ -26,7 +26,7 @@ from diptych.collection.store.points import (
 )
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
-from diptych.collection.store.vector_files import (
+from diptych.collection.vectors.vector_files import (
     MAX_FLAT,
     ROWS_PER_LIST,
     TUNING_QUERIES,
@@ -77,7 +77,7 @@ def vector_index(store: Store, model: int, side: PointKind, scoring: Scoring) ->
     if store.engine == "sqlite":
         return FileVectorIndex(store, model, side, scoring)
     # Imported lazily: SQLite does not need it.
-    from diptych.collection.store.pgvector import PostgresVectorIndex
+    from diptych.collection.vectors.pgvector import PostgresVectorIndex
 
     return PostgresVectorIndex(store, model, side, scoring)
 
