@@ -11,6 +11,7 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS, FORMER_SAID_COLUMNS, next_time
 from diptych.collection.store.kept import put_setting, setting
 from diptych.collection.store.points import prune_contents
+from diptych.collection.store.words import FORMER_WORDS
 from diptych.errors import InvalidInputError
 
 KEPT_DAYS = 30.0
@@ -75,8 +76,8 @@ def moment(db: Connection, as_of: AsOf) -> tuple[int, Version]:
 def past_view(db: Connection, moment_ns: int) -> None:
     """Let every query of this transaction see ``item``, ``caption``, ``item_value`` and ``said`` as they were.
 
-    The views end with the transaction. Rows of ``said`` keep their ids, but those of former items are not in the word
-    index.
+    The views end with the transaction. Rows of ``said`` keep their ids; the word index of SQLite lacks those of former
+    items, which are in ``said_before`` as well.
     """
     when = int(moment_ns)
     # In SQLite a view hides the table of its own name; in PostgreSQL it does not exist yet when names are looked up.
@@ -88,14 +89,22 @@ def past_view(db: Connection, moment_ns: int) -> None:
         ("said", FORMER_SAID_COLUMNS),
     ):
         names = ", ".join(columns)
+        before = ", ".join(f"h.{column}" for column in columns)
+        if table == "said" and db.engine != "sqlite":
+            names, before = f"{names}, words", f"{before}, {FORMER_WORDS}"
         name = "former_value" if table == "item_value" else f"former_{table}"
+        replaced = (
+            f"SELECT {before} FROM {main}{name} h "
+            f"JOIN {main}former_item f ON f.id = h.item AND f.until_ns = h.until_ns "
+            f"WHERE f.until_ns > {when} AND f.updated_ns <= {when}"
+        )
+        if table == "said" and db.engine == "sqlite":
+            db.run(f"CREATE TEMP VIEW said_before AS {replaced}")
         db.run(
             f"CREATE TEMP VIEW {table} AS SELECT {names} FROM {main}{table} "
             # For each row, so that who asks for a few rows does not wait for all items.
-            f"WHERE EXISTS (SELECT 1 FROM {main}item i WHERE i.id = {table}.item AND i.updated_ns <= {when}) UNION ALL "
-            f"SELECT {', '.join(f'h.{column}' for column in columns)} FROM {main}{name} h "
-            f"JOIN {main}former_item f ON f.id = h.item AND f.until_ns = h.until_ns "
-            f"WHERE f.until_ns > {when} AND f.updated_ns <= {when}"
+            f"WHERE EXISTS (SELECT 1 FROM {main}item i WHERE i.id = {table}.item AND i.updated_ns <= {when}) "
+            f"UNION ALL {replaced}"
         )
     names = ", ".join(("id", *COLUMNS, "crc"))
     db.run(

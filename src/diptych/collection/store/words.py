@@ -51,6 +51,9 @@ _SQLITE_INDEX = (
     f"CREATE TRIGGER said_removed AFTER DELETE ON said BEGIN {_FORGET} END",
     f"CREATE TRIGGER said_changed AFTER UPDATE ON said BEGIN {_FORGET} {_LEARN} END",
 )
+FORMER_WORDS = f"said_words(ARRAY[{', '.join(f'h.{name}' for name in _SAID_TEXTS)}])"
+"""What PostgreSQL indexes of a row ``h`` of ``former_said``."""
+
 # Columns have a place between them, so that no phrase reaches from one into the next.
 _POSTGRES_INDEX = (
     """
@@ -184,9 +187,11 @@ def find_words(
         return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0))
     query = _query(db, words, needs_all)
     kind = 1 if of_captions else None if in_captions else 0
+    former = _former_candidates(db, words, kind, needs_all) if db.engine == "sqlite" else []
     limit = MAX_CANDIDATES
     while True:
-        rows = np.array(_candidates(db, query, kind, limit + 1), dtype=np.int64).reshape(-1, 3)
+        found = sorted(_candidates(db, query, kind, limit + 1) + former, reverse=True)[: limit + 1]
+        rows = np.array(found, dtype=np.int64).reshape(-1, 3)
         is_of_more = len(rows) > limit
         rows = rows[:limit]
         owners = rows[:, 2 if of_captions else 1]
@@ -201,7 +206,7 @@ def find_words(
     kept = rows[is_allowed]
     if n_found > MAX_RANKED:
         places = {row: place for place, row in enumerate(_by_engine_rank(db, query, int(rows[-1, 0])))}
-        kept = kept[np.argsort([places[row] for row in kept[:, 0].tolist()])]
+        kept = kept[np.argsort([places.get(row, len(places)) for row in kept[:, 0].tolist()], kind="stable")]
         distinct, first = np.unique(kept[:, 2 if of_captions else 1], return_index=True)
         best = distinct[np.argsort(first)[:MAX_RANKED]]
         kept = kept[np.isin(kept[:, 2 if of_captions else 1], best)]
@@ -240,6 +245,20 @@ def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> lis
         order = "s.id"
     names = "s.id, s.item, coalesce(s.caption, 0)"
     return db.rows(f"SELECT {names} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
+
+
+def _former_candidates(db: Connection, words: Words, kind: int | None, needs_all: bool) -> list[tuple[Any, ...]]:
+    """Return the candidates among former rows, which SQLite does not index; there are some in views of the past."""
+    if db.value("SELECT 1 FROM sqlite_temp_master WHERE name = 'said_before'") is None:
+        return []
+    rows = db.rows(f"SELECT id, item, coalesce(caption, 0), kind, {_LISTED} FROM said_before")
+    found = []
+    for row in rows:
+        held = [text.split() for text in row[4:]]
+        there = (any(_times(phrase, one) for phrase in phrases for one in held) for phrases in words)
+        if kind in (None, row[3]) and (all if needs_all else any)(there):
+            found.append(row[:3])
+    return found
 
 
 def _by_engine_rank(db: Connection, query: str, first: int) -> list[int]:
