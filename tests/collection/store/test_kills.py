@@ -26,7 +26,8 @@ print('ready', flush=True)
 def write(thread):
     for number in range(1_000_000):
         name = f'{sys.argv[2]}-{thread}-{number}'
-        items = [Item(id=f'{name}-{part}', content_hash=None, path=f'{name}-{part}.jpg', labels=('dog', name)) for part in range(2)]
+        parts = [f'{name}-{part}' for part in range(2)]
+        items = [Item(id=part, content_hash=None, path=f'{part}.jpg', labels=('dog', name)) for part in parts]
         store.write(lambda db: put_items(db, items, operation=name, now_ns=number + 1))
         # One call: threads do not tear each other's lines.
         sys.stdout.write(name + chr(10)); sys.stdout.flush()

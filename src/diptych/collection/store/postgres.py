@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 import psycopg
@@ -499,7 +499,7 @@ def _parsed(address: str) -> tuple[str, str]:
     schema = dict(parameters).get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
         raise InvalidInputError(f"a schema has a name of small letters, digits and _, got {schema!r}")
-    rest = urlencode([(name, value) for name, value in parameters if name != "schema"])
+    rest = urlencode([(name, value) for name, value in parameters if name != "schema"], quote_via=quote)
     try:
         given = conninfo_to_dict(urlunsplit((*parts[:3], rest, parts.fragment)))
     except psycopg.ProgrammingError as problem:
@@ -524,7 +524,7 @@ def _shown(conninfo: str, schema: str) -> str:
 
 def _is_lost(problem: psycopg.Error) -> bool:
     state = problem.sqlstate
-    return isinstance(problem, psycopg.OperationalError) and (state is None or state.startswith(_LOST_STATES))
+    return isinstance(problem, psycopg.OperationalError) if state is None else state.startswith(_LOST_STATES)
 
 
 def _first_line(problem: BaseException) -> str:
