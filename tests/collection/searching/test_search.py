@@ -29,7 +29,7 @@ from diptych.collection.store.models import models
 from diptych.collection.store.points import create_point_tables, encoder_id, put_features, put_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
-from diptych.collection.store.vectors import vector_index
+from diptych.collection.vectors.vector_index import vector_index
 from diptych.encoders.image.picture_parts import REGIONS, PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 from tests.doubles import ToyRetriever

@@ -19,8 +19,8 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import picture_texts
 from diptych.collection.store.models import Model
-from diptych.collection.store.neighbours import VectorIndex
 from diptych.collection.store.points import point_table
+from diptych.collection.vectors.neighbours import VectorIndex
 from diptych.encoders.image.picture_parts import PictureText
 
 

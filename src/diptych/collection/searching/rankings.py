@@ -15,9 +15,9 @@ from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.searching.entries import Entries, best_ids
 from diptych.collection.searching.request import RerankBy
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, Side
-from diptych.collection.store.neighbours import VectorIndex
 from diptych.collection.store.points import known_encoder, read_features
 from diptych.collection.store.words import Phrase, WordHits, find_words, phrases_of
+from diptych.collection.vectors.neighbours import VectorIndex
 from diptych.encoders.image.picture_parts import REGIONS, PictureRegion
 from diptych.errors import InvalidInputError
 

@@ -20,7 +20,6 @@ from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
 from diptych.collection.store.store import Store
-from diptych.collection.vectors.vector_files import vector_folders
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownRetrieverError
 
 State = Literal["active", "kept", "resting", "unfinished", "pending"]
@@ -367,7 +366,7 @@ def delete_derived(store: Store) -> None:
     # What another process is unpacking now is its own.
     unused = [path for path in unpacked.glob("[!.]*") if path.name not in used]
     numbers = {str(model.id) for model in stored}
-    unused += [path for _, path in vector_folders(store.derived) if path.name.split("-")[1] not in numbers]
+    unused += [path for path in store.derived.glob("points-*") if path.name.split("-")[1] not in numbers]
     for path in unused:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -12,7 +12,11 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.storage.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.neighbours import (
+from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_by_id
+from diptych.collection.store.postgres import PostgresStore
+from diptych.collection.store.scoring import Scoring
+from diptych.collection.store.store import Store
+from diptych.collection.vectors.neighbours import (
     MAX_EXACT_IDS,
     OVERFETCH,
     Effort,
@@ -20,10 +24,6 @@ from diptych.collection.store.neighbours import (
     VectorIndex,
     allowed_rows,
 )
-from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_by_id
-from diptych.collection.store.postgres import PostgresStore
-from diptych.collection.store.scoring import Scoring
-from diptych.collection.store.store import Store
 from diptych.errors import DiptychError
 
 EF_SEARCH = (40, 100, 200, 400)

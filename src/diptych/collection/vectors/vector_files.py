@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import damage_of, damage_of_note, file_checksum, make_durable, read_json, write_json
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import PointKind
-from diptych.collection.store.neighbours import PointBlock, allowed_rows
 from diptych.collection.store.scoring import Scoring
+from diptych.collection.vectors.neighbours import PointBlock, allowed_rows
 
 MAX_FLAT = 100_000
 ROWS_PER_LIST = 40
@@ -175,8 +175,13 @@ def _metric(scoring: Scoring) -> int:
 
 
 def write_part(derived: Path, model: int, side: PointKind, part: VectorPart, about: dict[str, Any]) -> None:
-    """Write a part as files of a folder of its own, whole or not at all, and remove older folders of the same side."""
+    """Write a part as files of a folder of its own, whole or not at all, and remove older folders of the same side.
+
+    The caller has the lock of building: drafts that are there are those of builds that were killed.
+    """
     faiss = search_package("faiss")
+    for abandoned in derived.glob(f"{DRAFT}*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
     draft = derived / f"{DRAFT}{uuid.uuid4().hex[:12]}"
     draft.mkdir(parents=True)
     try:
@@ -224,16 +229,6 @@ def vector_folders(derived: Path, model: int | None = None, side: PointKind | No
         if match and model in (None, int(match[1])) and side in (None, match[2]):
             found.append((int(match[3]), folder))
     return sorted(found, reverse=True)
-
-
-def clean_vector_files(derived: Path, models: Collection[int]) -> None:
-    """Remove vector files of models that are gone, and drafts of builds that were killed.
-
-    The caller has the lock of building. Processes that have mapped a file read on.
-    """
-    gone = [folder for _, folder in vector_folders(derived) if int(folder.name.split("-")[1]) not in models]
-    for folder in (*gone, *derived.glob(f"{DRAFT}*")):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def damage_of_vector_files(derived: Path, *, all_bytes: bool = True) -> dict[str, str]:

@@ -15,7 +15,6 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.storage.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.neighbours import Effort, IndexStatus, PointBlock, VectorIndex
 from diptych.collection.store.points import (
     ROWS_AT_ONCE,
     last_point,
@@ -26,12 +25,12 @@ from diptych.collection.store.points import (
 )
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
+from diptych.collection.vectors.neighbours import Effort, IndexStatus, PointBlock, VectorIndex
 from diptych.collection.vectors.vector_files import (
     MAX_FLAT,
     ROWS_PER_LIST,
     TUNING_QUERIES,
     VectorPart,
-    clean_vector_files,
     flat_part,
     inverted_part,
     list_count,
@@ -209,8 +208,6 @@ class FileVectorIndex(VectorIndex):
         with self.store.reading() as db:
             count, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)
             width, _ = point_form(db, self.model)
-            models = {int(row[0]) for row in db.rows("SELECT id FROM model")}
-        clean_vector_files(self.store.derived, models)
         if not count:
             return
         if self.scoring.metric == "hamming" or count <= MAX_FLAT:
