@@ -24,6 +24,7 @@ MAX_REMEMBERED = 64
 MAX_CACHED_VALUES = 300_000
 _KIND = "columns"
 _PAIRS_AT_ONCE = 5_000_000
+_BITS = 31
 _NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
 _SCALE = 10**12
 """Coordinates are read as integers; a millionth of a millionth of a degree is less than any of them was measured to."""
@@ -237,19 +238,20 @@ def _patched(old: AnyArray, size: int, gone: IntArray, places: IntArray, new: An
 def base_of(db: Connection) -> Base:
     """Read the columns of all items that a transaction sees, now or, behind views of the past, then."""
     change = int(db.value("SELECT max(id) FROM change") or 0)
-    pictures = db.ids("SELECT id FROM item WHERE content IS NOT NULL ORDER BY content, id")
-    contents = db.ids("SELECT content FROM item WHERE content IS NOT NULL ORDER BY content, id")
+    contents, pictures = _pairs(
+        db, "SELECT content * {0} + id FROM item WHERE content IS NOT NULL ORDER BY content, id"
+    )
     texts = db.ids("SELECT id FROM item WHERE content IS NULL ORDER BY id")
     size = int(max(pictures.max(initial=0), texts.max(initial=0))) + 1
     alive, item_content = np.zeros(size, dtype=bool), np.zeros(size, dtype=np.int32)
     alive[pictures] = alive[texts] = True
     item_content[pictures] = contents
-    captions = db.ids("SELECT id FROM caption ORDER BY item, place")
+    items, captions = _pairs(db, "SELECT item * {0} + id FROM caption ORDER BY item, place")
+    of_captions, by_content = _pairs(db, "SELECT content * {0} + id FROM caption ORDER BY content, id")
     caption_items = np.zeros(int(captions.max(initial=0)) + 1, dtype=np.int32)
     caption_contents = np.zeros_like(caption_items)
-    caption_items[captions] = db.ids("SELECT item FROM caption ORDER BY item, place")
-    by_content = db.ids("SELECT id FROM caption ORDER BY content, id")
-    caption_contents[by_content] = db.ids("SELECT content FROM caption ORDER BY content, id")
+    caption_items[captions] = items
+    caption_contents[by_content] = of_captions
     captions = np.sort(captions).astype(np.int32)
     names = tuple(name for (name,) in db.rows("SELECT DISTINCT field FROM value ORDER BY field"))
     values = [db.ids("SELECT id FROM value WHERE field = ? ORDER BY id", (name,)) for name in names]
@@ -283,9 +285,9 @@ def base_of(db: Connection) -> Base:
 
 
 def _value_owners(db: Connection) -> tuple[IntArray, IntArray]:
-    values = db.ids("SELECT value FROM item_value GROUP BY value ORDER BY value")
+    values, n_owners = _pairs(db, "SELECT value * {0} + count(*) FROM item_value GROUP BY value ORDER BY value")
     counts = np.zeros(int(values.max(initial=0)) + 1, dtype=np.int64)
-    counts[values] = db.ids("SELECT count(*) FROM item_value GROUP BY value ORDER BY value")
+    counts[values] = n_owners
     starts = _starts(counts)
     owners = np.zeros(int(starts[-1]), dtype=np.int32)
     # In parts, because the texts of all pairs at once would take more than the arrays.
@@ -297,6 +299,12 @@ def _value_owners(db: Connection) -> tuple[IntArray, IntArray]:
         )
         first = last + 1
     return starts, owners
+
+
+def _pairs(db: Connection, sql: str) -> tuple[IntArray, IntArray]:
+    """Return two columns of integers below two billion, read as one number for each row: one scan instead of two."""
+    packed = db.ids(sql.format(1 << _BITS))
+    return packed >> _BITS, packed & (1 << _BITS) - 1
 
 
 def _starts(counts: Any) -> IntArray:
@@ -374,7 +382,7 @@ class ColumnCache:
         last = int(db.value("SELECT max(id) FROM change") or 0)
         with self._lock:
             known = self._columns
-            if self._remade is not None and known is not None:
+            if self._remade is not None and not db.writes:
                 known, self._remade = _columns_from(db, self._remade), None
             if known is None or known.change < last:
                 known = self._followed(db, known, last)
@@ -408,7 +416,7 @@ class ColumnCache:
         new = dict(db.rows("SELECT id, field FROM value WHERE id > ?", (newest,)))
         if db.writes:
             rows = LRUCache(rows.maxsize, rows.getsizeof)
-        return Columns(known.base, patch, last, names | new if new else names, rows)
+        return Columns(known.base, patch, last, names | new if new else names, rows, lock=known.lock)
 
     def _made(self, db: Connection) -> Columns:
         base = base_of(db)

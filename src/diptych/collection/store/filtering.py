@@ -181,9 +181,11 @@ def value_rows(db: Connection, columns: Columns, field: str) -> tuple[Sequence[i
     with columns.lock:
         numbers, stored = columns.value_rows.get(field, ([], []))
         last = numbers[-1] if numbers else 0
-        if last < columns.fields[field][-1]:
-            sql = "SELECT id, kind, text FROM value WHERE field = ? AND id > ? ORDER BY id"
-            rows = db.rows(sql, (field, last))
+        newest = int(columns.fields[field][-1])
+        if last < newest:
+            # Not those that a job has just written: they may still be undone.
+            sql = "SELECT id, kind, text FROM value WHERE field = ? AND id > ? AND id <= ? ORDER BY id"
+            rows = db.rows(sql, (field, last, newest))
             numbers = [*numbers, *(row[0] for row in rows)]
             stored = [*stored, *(stored_value(kind, text) for _, kind, text in rows)]
             columns.value_rows[field] = numbers, stored
