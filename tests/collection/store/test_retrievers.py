@@ -23,9 +23,11 @@ from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time
 from diptych.collection.store.model_history import LearningRecord, from_to, model_at, remember
 from diptych.collection.store.models import active_model, all_models, model_named, models
 from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points
+from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
+from diptych.space import Space
 from tests.doubles import ToyRetriever
 
 N_TEXTS = 1100
@@ -281,3 +283,15 @@ def test_a_point_beyond_the_range_of_its_column_is_a_reason(store: Store, photos
         items = db.ids("SELECT id FROM item")
     store.write(lambda db: remove_items(db, items, operation="x", now_ns=next_time(db)))
     assert changes.stored()[0].missing == 0
+
+
+@pytest.mark.parametrize("space", ["cosine", "pearson", "covariance", "dot", "corrected", "euclidean"])
+@pytest.mark.parametrize("side", ["image", "text"])
+def test_stored_points_can_be_compared_by_their_space(space: str, side: Any) -> None:
+    rng = np.random.default_rng(1)
+    points, queries = rng.standard_normal((20, 8)), rng.standard_normal((3, 8))
+    points[:, -1], queries[:, -1] = (1, -1) if side == "image" else (-1, 1)
+    scoring = Scoring(Space(space), "text_query" if side == "image" else "image_query")
+    stored = scoring.comparable(scoring.stored(points), side)
+    expected = scoring.space.compare(queries, points, scoring.direction)
+    np.testing.assert_allclose(scoring.space.compare(queries, stored, scoring.direction), expected, atol=0.03)

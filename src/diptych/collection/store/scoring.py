@@ -10,6 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
 from diptych.codes import hamming_distances
+from diptych.collection.storage.retriever_protocol import Side
 from diptych.collection.store.points import PointForm, as_stored
 from diptych.space import Direction, IndexForm, Space
 
@@ -67,6 +68,15 @@ class Scoring:
         if points.dtype == np.uint8 or self._prepared is None:
             return as_stored(points)
         return as_stored(self._prepared.gallery(points))
+
+    def comparable(self, stored: AnyArray, side: Side) -> AnyArray:
+        """Return stored points of pictures or texts in the form that :meth:`Space.compare` takes."""
+        if self.space.name != "corrected":
+            return stored
+        # The other spaces prepare prepared points as they are; here the side is multiplied by the correction.
+        points = stored.astype(np.float32)
+        points[:, -1] = 1 if side == "image" else -1
+        return points
 
     def query_vectors(self, points: AnyArray) -> AnyArray:
         """Return points of a query as they are compared with stored ones."""
