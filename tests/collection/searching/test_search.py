@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from diptych.collection.searching import rankings
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
 from diptych.collection.searching.request import SearchRequest
-from diptych.collection.searching.search import search
+from diptych.collection.searching.search import nearest, search
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import PointKind
-from diptych.collection.store.columns import ColumnCache
+from diptych.collection.store.columns import ColumnCache, columns_of
 from diptych.collection.store.filtering import matching_items
+from diptych.collection.store.history import past_view
 from diptych.collection.store.items import next_time, put_items, remove_items
 from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.models import models
@@ -110,12 +112,20 @@ class Searches:
         wanted = options.pop("filter", None)
         asked = Query.of(query)
         request = SearchRequest(asked, filter=None if wanted is None else Filter.parse(wanted), **options)
+        with self.view() as view:
+            return search(view, request)
+
+    @contextmanager
+    def view(self, moment: int | None = None) -> Iterator[SearchView]:
+        """Look at the present state, or at that of a time."""
         with self.store.reading() as db:
             model = models(db)[0]
             indexes = {kind: vector_index(self.store, model.id, kind, self.scoring[kind]) for kind in KINDS}
             searched = SearchedModel(model, self.toy, indexes, QueryEmbeddingCache(self.toy))
-            view = SearchView(db, self.columns.current(db), searched, Root(Path("/photos")))
-            return search(view, request)
+            if moment is not None:
+                past_view(db, moment)
+            columns = self.columns.current(db) if moment is None else columns_of(db)
+            yield SearchView(db, columns, searched, Root(Path("/photos")))
 
     def scores(self, query: Query, names: Sequence[str]) -> dict[str, float]:
         """Compare a query of words with points one by one, as the space says."""
@@ -284,7 +294,6 @@ def test_a_region_answers_for_its_picture(asked: Searches) -> None:
     rows = np.concatenate([-point] * 4 + [point] + [-point] * (len(REGIONS) - 5))
     contents = [asked.contents["sea"]] * len(REGIONS)
     asked.store.write(lambda db: put_points(db, asked.model, "region", contents, rows, range(len(REGIONS))))
-    asked.store.write(lambda db: db.run("UPDATE model SET has_regions = 1"))
     best = asked("boats", hybrid=False)[0]
     assert (best.id, best.region, best.score) == ("sea", REGIONS[4], pytest.approx(1, abs=TOLERANCE))
     assert asked("boats", hybrid=False, regions=False)[0].score < 1 - TOLERANCE
@@ -338,3 +347,48 @@ def test_fusion_is_by_reciprocal_rank(first: list[int], second: list[int]) -> No
             gains[row] += share / (60 + rank)
     assert sorted(fused) == sorted(gains)
     assert [gains[row] for row in fused] == sorted(gains.values(), reverse=True)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_arrays_of_points_are_searched_in_bulk(asked: Searches, exact: bool) -> None:
+    points = asked.toy.encode_texts(["boats", "cars"])
+    with asked.view() as view:
+        names, scores = nearest(view, points, 7, side="image", exact=exact)
+        captions, _ = nearest(view, points, 2, side="text", exact=exact)
+    for row, words in enumerate(["boats", "cars"]):
+        answers = asked(words, hybrid=False)
+        assert names[row].tolist() == [*ids(answers), "", ""]
+        assert scores[row, :5] == pytest.approx([answer.score for answer in answers], abs=1e-5)
+        assert captions[row].tolist() == ids(asked(words, hybrid=False, target="texts", k=2))
+
+
+def test_earlier_states_answer_as_they_did(asked: Searches) -> None:
+    before = [asked(words, target=target) for words in ("dog", "boats") for target in ("images", "texts")]
+    with asked.store.reading() as db:
+        when = next_time(db) - 1
+        street = db.value("SELECT id FROM item WHERE name = 'street'")
+    asked.store.write(lambda db: remove_items(db, [street], operation="gone", now_ns=next_time(db)))
+    changed = picture("beach", "nothing", labels=("cat",))
+    asked.store.write(lambda db: put_items(db, [changed], operation="other", now_ns=next_time(db)))
+    assert "street" not in ids(asked("dog"))
+    queries = ((words, target) for words in ("dog", "boats") for target in ("images", "texts"))
+    for answers, (words, target) in zip(before, queries, strict=True):
+        with asked.view(when) as view:
+            now = search(view, SearchRequest(Query.of(words), target=target))  # type: ignore[arg-type]
+        assert [(one.id, one.caption_id, one.matched_by) for one in now] == [
+            (one.id, one.caption_id, one.matched_by) for one in answers
+        ]
+        assert [one.score for one in now] == pytest.approx([one.score for one in answers], abs=1e-5)
+
+
+def test_a_model_without_points_finds_nothing(store: Store) -> None:
+    asked = Searches(store, [])
+    store.write(lambda db: [db.run(f"DROP TABLE point_{asked.model}_{kind}") for kind in KINDS])
+    store.write(lambda db: db.run("UPDATE model SET width = 0"))
+    store.write(lambda db: put_items(db, ITEMS, operation="put", now_ns=next_time(db)))
+    for target in ("images", "texts"):
+        assert (len(asked("dog", target=target)), asked("dog").considered) == (0, 0)
+    with asked.view() as view:
+        assert nearest(view, np.ones((2, 8), dtype=np.float32), 1, side="text")[0].tolist() == [[""], [""]]
+    with pytest.raises(UnsearchableItemError):
+        asked("item:beach")

@@ -37,6 +37,9 @@ class SearchedModel:
 
     def pointed(self, db: Connection, kind: PointKind) -> tuple[int, BoolArray]:
         """Return the id of the newest point, and which contents have points or had some, by their ids."""
+        if not self.model.width and not db.value("SELECT width FROM model WHERE id = ?", (self.model.id,)):
+            # The tables are made with the first points.
+            return 0, np.zeros(0, dtype=bool)
         with self._lock:
             last, mask = self._pointed.get(kind, (0, np.zeros(0, dtype=bool)))
             table = point_table(self.model.id, kind)
@@ -78,9 +81,10 @@ class Entries:
 
     @property
     def region_index(self) -> VectorIndex | None:
-        """The points of regions of pictures, where they are made."""
-        is_there = self.side == "image" and self.view.searched.model.has_regions
-        return self.view.searched.indexes.get("region") if is_there else None
+        """The points of regions of pictures, where there are some."""
+        if self.side == "text" or not self.view.searched.pointed(self.view.db, "region")[0]:
+            return None
+        return self.view.searched.indexes["region"]
 
     @cached_property
     def allowed(self) -> BoolArray:
@@ -149,6 +153,8 @@ class Entries:
 
     def vectors(self, entries: IntArray) -> AnyArray:
         """Return the stored point of each entry."""
+        if not len(entries):
+            return np.zeros((0, 0), dtype=np.float16)
         contents = self.contents_of(entries)
         owners, _, vectors = self.index.vectors(self.view.db, np.unique(contents))
         return vectors[np.searchsorted(owners, contents)]
@@ -166,12 +172,11 @@ class Entries:
         texts = picture_texts(self.view.db, np.unique(contents[contents > 0]))
         return list(zip(self.items_of(entries), map(texts.get, contents.tolist()), strict=True))
 
-    def caption_names(self, entries: IntArray) -> dict[int, str]:
-        """Return the public ids of entries that are captions."""
-        if self.side == "image":
-            return {}
+    def names(self, entries: IntArray) -> dict[int, str]:
+        """Return the public ids of items or captions."""
+        table = "item" if self.side == "image" else "caption"
         condition, values = self.view.db.among("id", entries)
-        return dict(self.view.db.rows(f"SELECT id, name FROM caption WHERE {condition}", values))
+        return dict(self.view.db.rows(f"SELECT id, name FROM {table} WHERE {condition}", values))
 
     def item_ids(self, entries: IntArray) -> IntArray:
         """Return the id of the item of each entry."""

@@ -155,7 +155,7 @@ class PointRanking:
     @property
     def is_exact(self) -> bool:
         """Whether everything is compared."""
-        if self.exact or self.query.vector is None:
+        if self.exact or self.query.vector is None or not self.entries.count:
             return True
         indexes = [self.entries.index, *([] if self._region_index is None else [self._region_index])]
         n_contents = int(np.count_nonzero(self.entries.contents))

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, Filter
 from diptych.collection.search.query import Answer, Answers, Mode, Query, Term
 from diptych.collection.search.sought_words import SoughtWords
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
-from diptych.collection.searching.entries import Entries, SearchView
+from diptych.collection.searching.entries import Entries, SearchView, best_ids
 from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
 from diptych.collection.searching.request import SearchRequest, Sort
-from diptych.collection.storage.retriever_protocol import SIDES
+from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_name
 from diptych.collection.store.values import LABEL, field_name
@@ -108,6 +108,35 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     )
 
 
+def nearest(
+    view: SearchView, points: AnyArray, k: int, *, side: Side, exact: bool = False
+) -> tuple[AnyArray, FloatArray]:
+    """Return the public ids and scores of the ``k`` nearest to each of many points of the space.
+
+    Ids are those of items, or of captions for texts; an empty id fills up where there are fewer.
+    """
+    entries = Entries(view, side, None)
+    names = np.full((len(points), k), "", dtype=object)
+    scores = np.full(names.shape, -np.inf)
+    k_contents = min(k, int(np.count_nonzero(entries.contents)))
+    if not k_contents or not len(points):
+        return names, scores
+    queries = entries.index.scoring.query_vectors(np.asarray(points))
+    found = entries.index.nearest(view.db, queries, k_contents, entries.contents, exact=exact)
+    contents = np.unique(found.contents[found.contents >= 0])
+    ids, places = entries.of_contents(contents)
+    known = entries.names(ids)
+    for row, (near, gains) in enumerate(zip(found.contents, found.scores, strict=True)):
+        order = np.argsort(near)
+        at = order[np.minimum(np.searchsorted(near[order], contents[places]), k_contents - 1)]
+        is_near = near[at] == contents[places]
+        gained = dict(zip(ids[is_near].tolist(), gains[at][is_near].tolist(), strict=True))
+        best = best_ids(ids[is_near], gains[at][is_near], k).tolist()
+        names[row, : len(best)] = [known[entry] for entry in best]
+        scores[row, : len(best)] = [gained[entry] for entry in best]
+    return names, scores
+
+
 def _allowed_items(view: SearchView, request: SearchRequest) -> BoolArray | None:
     """Return which items may be found; None stands for all.
 
@@ -148,6 +177,8 @@ def _encoded_item(view: SearchView, term: Term, reranking: Reranking | None) -> 
         raise UnknownItemError(f"there is no item {term.value!r} in the collection; take the id of an answer")
     number, item = known[term.value]
     for side in SIDES:
+        if not view.searched.pointed(view.db, side)[0]:
+            continue
         source = "item WHERE id = ?" if side == "image" else "caption WHERE item = ? ORDER BY place"
         contents = [content for (content,) in view.db.rows(f"SELECT content FROM {source}", (number,)) if content]
         owners, _, vectors = view.searched.indexes[side].vectors(view.db, sorted(set(contents)))
@@ -237,11 +268,11 @@ def _answers(
     offset: int,
 ) -> tuple[Answer, ...]:
     answers = []
-    names = entries.caption_names(shown)
+    captions = {} if entries.side == "image" else entries.names(shown)
     scored = zip(shown.tolist(), scores.tolist(), probabilities.tolist(), regions, entries.items_of(shown), strict=True)
     for rank, (entry, score, probability, region, item) in enumerate(scored, start=offset + 1):
         words = held.get(entry, _HeldWords())
-        name = names.get(entry)
+        name = captions.get(entry)
         answers.append(
             Answer(
                 rank=rank,
