@@ -76,6 +76,7 @@ def test_columns_follow_changes_from_files_and_in_the_background(store: Store, m
     monkeypatch.setattr(columns_module, "MAX_ITEMS_IN_MEMORY", 3)
     monkeypatch.setattr(columns_module, "MAX_CHANGED", 12)
     monkeypatch.setattr(columns_module, "_PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(columns_module, "MAX_COUNTED_ALONE", 5)
     dice, cache, bases = random.Random(0), ColumnCache(store), set()
     for number in range(25):
         change(store, dice, number)

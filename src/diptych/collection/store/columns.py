@@ -21,6 +21,8 @@ MAX_ITEMS_IN_MEMORY = 5_000
 MAX_CHANGED = 20_000
 MAX_CHANGED_AT_ONCE = 50_000
 MAX_REMEMBERED = 64
+MAX_COUNTED_ALONE = 10_000
+"""So many slices are counted faster one by one than all together."""
 MAX_CACHED_VALUES = 300_000
 _KIND = "columns"
 _PAIRS_AT_ONCE = 5_000_000
@@ -212,9 +214,14 @@ def _members(starts: IntArray, owners: IntArray, places: IntArray) -> IntArray:
 
 def _counts(starts: IntArray, owners: IntArray, chosen: BoolArray | None) -> IntArray:
     counts = np.diff(starts).astype(np.int64)
-    if chosen is not None and len(owners):
-        filled = np.flatnonzero(counts)
-        counts[filled] = np.add.reduceat(chosen.view(np.uint8)[owners], starts[filled], dtype=np.int64)
+    if chosen is None or not len(owners):
+        return counts
+    is_chosen, filled = chosen[owners], np.flatnonzero(counts)
+    if len(filled) > MAX_COUNTED_ALONE:
+        counts[filled] = np.add.reduceat(is_chosen.view(np.uint8), starts[filled], dtype=np.int64)
+    else:
+        ends = zip(starts[filled].tolist(), starts[filled + 1].tolist(), strict=True)
+        counts[filled] = [np.count_nonzero(is_chosen[start:end]) for start, end in ends]
     return counts
 
 
