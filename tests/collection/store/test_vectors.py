@@ -226,6 +226,32 @@ def test_many_new_points_are_written_in_the_background(file_store: Store, monkey
         assert index.status(db).indexed == 300
 
 
+@pytest.mark.usefixtures("small_limits")
+def test_files_with_many_removed_points_are_written_anew_once(
+    file_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "COUNT_EVERY_S", 0.0)
+    index = index_of(file_store, "cosine")
+    put(index, np.arange(1, 501), clustered(500))
+    index.build()
+    others = [vector_index(file_store, index.model, "image", index.scoring) for _ in range(2)]
+    query = clustered(1, 7)
+    before = [near(one, query, 3) for one in others]
+    assert np.array_equal(before[0].contents, before[1].contents)
+    file_store.write(lambda db: remove_points(db, index.model, "image", np.arange(1, 201)))
+    put(index, np.array([900]), -query)
+    times = []
+    for one in others:
+        assert isinstance(one, FileVectorIndex)
+        assert near(one, -query, 1).contents.tolist() == [[900]]
+        assert one._builder is not None
+        one._builder.join()
+        with file_store.reading() as db:
+            assert one.status(db).indexed == 301
+        times.append(vector_folders(file_store.derived)[0][1].stat().st_mtime_ns)
+    assert times[0] == times[1]
+
+
 def test_searches_while_points_are_added_see_whole_states(store: Store) -> None:
     index = index_of(store, "cosine")
     rng = np.random.default_rng(0)

@@ -99,7 +99,7 @@ class FileVectorIndex(VectorIndex):
         with build_lock(self.store) as is_free:
             if is_free:
                 self._write()
-        self._looked = 0.0
+        self._loaded = None
 
     def status(self, db: Connection) -> IndexStatus:
         """Return what the vector file covers."""
@@ -200,7 +200,17 @@ class FileVectorIndex(VectorIndex):
 
     def _build_quietly(self) -> None:
         try:
-            self.build()
+            with self.store.reading() as db:
+                points = point_count(db, self.model, self.side)
+            newest = next(
+                (read_part(path) for _, path in vector_folders(self.store.derived, self.model, self.side)), None
+            )
+            n_file = 0 if newest is None else len(newest)
+            # Another process may have built it meanwhile.
+            is_outgrown = points - n_file > max(MIN_REBUILD_ROWS, REBUILD_SHARE * n_file)
+            if is_outgrown or points < (1 - DEAD_SHARE) * n_file:
+                self.build()
+            self._loaded = None
         except (DiptychError, OSError, RuntimeError, ValueError) as problem:
             _log.warning("the vector file of %s points is not built: %s", self.side, problem)
 
