@@ -6,22 +6,25 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import picture_texts
-from diptych.collection.store.models import Model
 from diptych.collection.store.points import point_table
 from diptych.collection.vectors.neighbours import VectorIndex
 from diptych.encoders.image.picture_parts import PictureText
+
+if TYPE_CHECKING:
+    from diptych.collection.storage.layout import Root
+    from diptych.collection.store.models import Model
 
 
 @dataclass(frozen=True)
