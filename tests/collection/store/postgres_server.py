@@ -26,9 +26,9 @@ def programs() -> Path | None:
 
 
 class PostgresServer:
-    """A server that is our own child, on a socket in a folder of its own."""
+    """A server that is our own child, on a socket in a folder of its own; with a primary it is its replica."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: PostgresServer | None = None) -> None:
         found = programs()
         assert found is not None
         self.programs = found
@@ -43,7 +43,11 @@ class PostgresServer:
             shutil.chown(self.folder, user)
             known = pwd.getpwnam(user)
             self._as_user = ["setpriv", f"--reuid={known.pw_uid}", f"--regid={known.pw_gid}", "--clear-groups"]
-        self.run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", USER, "-D", self.data)
+        if primary is None:
+            self.run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", USER, "-D", self.data)
+        else:
+            source = ("-h", primary.folder, "-U", USER, "-X", "stream", "-c", "fast")
+            self.run("pg_basebackup", *source, "-R", "-D", self.data)
         self.start()
 
     def run(self, program: str, *arguments: object) -> None:

@@ -145,6 +145,29 @@ def test_a_connection_lost_at_the_commit_leaves_the_job_done_once(opened: Store,
 
 
 @pytest.mark.server
+def test_a_replica_answers_with_all_that_we_have_written(postgres_server: PostgresServer) -> None:
+    replica = PostgresServer(postgres_server)
+    try:
+        store = create_store(postgres_server.address("copied"), replica=replica.address("copied"))
+        for number in range(20):
+            note(store, f"{number:02}")
+            with store.reading(replica=True) as db:
+                assert db.value("SELECT count(*) FROM unread") == number + 1
+        with store.reading(replica=True) as db:
+            assert db.value("SELECT pg_is_in_recovery()") is True
+        with store.reading() as db:
+            assert db.value("SELECT pg_is_in_recovery()") is False
+        # Without it the primary answers.
+        replica.kill()
+        with store.reading(replica=True) as db:
+            assert db.value("SELECT count(*) FROM unread") == 20
+        store.close()
+    finally:
+        replica.start()
+        replica.close()
+
+
+@pytest.mark.server
 def test_settings_that_lose_acknowledged_changes_are_refused(
     opened: Store, postgres_address: str, postgres_server: PostgresServer
 ) -> None:
