@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from diptych.collection.storage.layout import Layout
+from diptych.collection.storage.store import Store, points_table
 from PIL import Image
 
 from diptych.collection import Collection
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Layout
-from diptych.collection.storage.store import Store, points_table
+from diptych.collection.item import Item
 from diptych.retriever import Retriever
 from diptych.space import Space
 

@@ -35,7 +35,7 @@ from bench.campaign import add_round, arguments, next_seed
 from bench.fuzz import Input, garbled, keep
 from bench.hostile_requests import HEADERS, MAX_BYTES, MAX_WAIT_S, searched_service
 from bench.servers import descendants, peak_memory
-from diptych.collection.changes.file_facts import FileRequest, file_facts
+from diptych.collection.indexing.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.errors import DiptychError
 from tests.doubles.picture_samples import picture, write_picture

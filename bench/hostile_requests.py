@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from diptych.collection.storage.place import write_lock
 
 from bench.campaign import add_round, arguments, next_seed
 from bench.servers import TOKEN, descendants, free_port, peak_memory, process
-from diptych.collection.storage.place import write_lock
 from tests.doubles.visitors import scenes_collection, weak_retriever
 
 FAULT = "hostile requests"

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from diptych.collection.search.gallery import PointBlock
 
 from bench.filled_collection import PointRetriever, fill, opened, private_megabytes, timed
 from bench.report import SpeedReport, speed_parser
 from diptych.collection import Record
-from diptych.collection.search.gallery import PointBlock
 
 RECALL_BAR = 0.95
 OPEN_SECONDS_BAR = 1.5

@@ -25,10 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from diptych.collection.storage import ledger
+
 from bench import kill_trials
 from bench.campaign import Outcome, campaign
 from diptych.collection import Collection, CollectionError, Record, go_back
-from diptych.collection.storage import ledger
 from tests.doubles import ToyRetriever, wrong_points
 
 _SOURCE = Path(__file__).with_name("unsynced.c")

@@ -120,7 +120,7 @@ def retriever(pairs):
 def photos(pairs, tmp_path, monkeypatch):
     """Records of pictures, among them copies and one that is none, for batches of four, which are divided."""
     monkeypatch.setattr("diptych.collection.changes.adding._PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr("diptych.collection.changes.retriever_changes._PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr("diptych.collection.indexing.reencoding._PICTURES_AT_ONCE", 4)
     monkeypatch.setattr("diptych.collection.changes.encoding._FEW_PICTURES", 3)
     folder = tmp_path / "photos"
     folder.mkdir()

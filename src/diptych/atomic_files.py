@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -168,3 +169,12 @@ def checked_durability(chosen: Durability | None) -> Durability:
     if name == "process":
         return "process"
     raise InvalidInputError(f"durability is 'power' or 'process', got {name!r}")
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold a lock file of which one process at a time is the owner; raise BlockingIOError where another one is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diptych.collection.changes.adding import PendingRecord, _batches
 from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.changes.adding import PendingRecord, _batches
 from diptych.data.caption_files import CaptionedPicture
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError

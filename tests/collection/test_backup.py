@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from diptych.collection.changes import backup
 
 from diptych.atomic_files import read_json, write_json
 from diptych.collection import (
@@ -23,7 +24,6 @@ from diptych.collection import (
     backup_collection,
     restore_collection,
 )
-from diptych.collection.changes import backup
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.log import ClickLog, click_log_path
 from tests.doubles import ToyRetriever, item_state, wrong_points

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from diptych.collection.browse.live_items import Part
+from diptych.collection.browse.segment import MemorySegment
+from diptych.collection.search.gallery import Gallery, PointBlock
+from diptych.collection.search.ranking import RerankBy
 from PIL import Image
 
 from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
 from diptych.collection import Answers, Collection, Item, Query, Record
-from diptych.collection.browse.live_items import Part
-from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.search.approximate_index import Scoring
-from diptych.collection.search.gallery import Gallery, PointBlock
-from diptych.collection.search.ranking import RerankBy
+from diptych.collection.store.scoring import Scoring
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from diptych.collection.storage import ledger
 
 from diptych.collection import Collection, CollectionError, Record, backup_collection
-from diptych.collection.storage import ledger
-from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.collection.store.history import ChangeJournal
 from diptych.collection.trusted_root import trust_root
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever

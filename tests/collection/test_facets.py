@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diptych.collection.browse.live_items import LiveItems, Part
+from diptych.collection.browse.segment import MemorySegment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Facet, Filter, Item, Record
-from diptych.collection.browse.live_items import LiveItems, Part
-from diptych.collection.browse.segment import MemorySegment
 from diptych.errors import InvalidInputError
 
 NAMES = st.sampled_from(["colour", "path", "shot by", "a.b", "meta.x", "Größe", "and", 'q"uote', "back\\slash", "x=y"])

@@ -6,14 +6,14 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from diptych.collection import Filter, Item
 from diptych.collection.browse.columns import ColumnsBuilder, column_name
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import MemorySegment
 from diptych.collection.storage.rows import item_rows
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.collection import Filter, Item
 from diptych.errors import InvalidInputError
 
 ITEM = Item(

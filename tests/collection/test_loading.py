@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from diptych.collection.browse.segment import FileSegment, SegmentWriter
 
 from diptych.collection import Collection, Record
-from diptych.collection.browse.segment import FileSegment, SegmentWriter
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever, wrong_points
 

@@ -10,14 +10,14 @@ import faiss
 import numpy as np
 import pyarrow.parquet
 import pytest
-from safetensors import safe_open
-
-from diptych.atomic_files import read_json, write_json
-from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import MemorySegment
 from diptych.collection.changes.maintenance import near_groups
 from diptych.collection.storage.store import Store, points_table
+from safetensors import safe_open
+
+from diptych.atomic_files import read_json, write_json
+from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.errors import InvalidInputError, UnknownNameError
 from tests.doubles import ToyRetriever
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from diptych.collection import Collection, Record, backup_collection, restore_collection
-from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.collection.store.history import ChangeJournal
 from diptych.errors import InvalidInputError
 
 Past = Callable[..., Collection]

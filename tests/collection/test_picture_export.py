@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, Record
-from diptych.collection.browse.export import PictureExport, safe_name
+from diptych.collection.export import PictureExport, safe_name
 from diptych.data import read_captions
 from diptych.errors import InvalidInputError
 

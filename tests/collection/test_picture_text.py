@@ -17,7 +17,7 @@ from diptych.collection import (
     backup_collection,
     restore_collection,
 )
-from diptych.collection.changes.content_reading import TextReading
+from diptych.collection.indexing.content_reading import TextReading
 from diptych.errors import CollectionBusyError, InvalidInputError
 from tests.doubles import ToyRetriever
 from tests.doubles.signs import plain_sign

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.collection import Query, parse_query
-from diptych.collection.search.query import MAX_QUERY_CHARACTERS, MAX_TERMS
+from diptych.collection.searching.query import MAX_QUERY_CHARACTERS, MAX_TERMS
 from diptych.errors import InvalidInputError
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from diptych.collection.search.retriever_state import KEPT_SCORE, WHOLE_SHARE
 from PIL import Image
 
 from diptych.collection import AddProgress, Answers, Collection, Record, backup_collection, restore_collection
-from diptych.collection.search.retriever_state import KEPT_SCORE, WHOLE_SHARE
 from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
 from diptych.encoders.image.picture_parts import REGIONS, read_regions
 from diptych.errors import InvalidInputError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.store.scoring import ApproximateIndex
 from diptych.collection.trusted_root import trust_root
 from diptych.encoders.encoder import EncodedBatch
 from tests.doubles import ToyRetriever, wrong_points

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Record
-from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex, _cut, suggestions
+from diptych.collection.store.suggestions import SuggestionCounts, SuggestionIndex, _cut, suggestions
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from diptych.collection import AddProgress, AddReport, Collection, FolderWatcher, Record
-from diptych.collection.changes.watching import SettlingPaths
+from diptych.collection.indexing.watching import SettlingPaths
 from tests.doubles import ToyRetriever
 
 

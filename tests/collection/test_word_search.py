@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from diptych.collection.storage import word_index
 
 from diptych.collection import Collection, Record
-from diptych.collection.storage import word_index
 
 CAPTIONS = [
     "un café sous la pluie",

@@ -11,9 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from diptych.collection.storage import rows, store
+
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.learning import rollback
-from diptych.collection.storage import rows, store
 from tests.doubles.toy_retriever import ToyRetriever, item_state
 
 WRITE_WAIT_S = 30.0

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
+from diptych.collection.storage.place import write_lock
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
-from diptych.collection.storage.place import write_lock
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis.configuration import storage_directory
-
 from diptych.collection.storage.place import write_lock
+from hypothesis.configuration import storage_directory
 
 Start = Callable[..., Any]
 

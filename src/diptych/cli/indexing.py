@@ -20,10 +20,9 @@ from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
-from diptych.collection.changes.add_report import AddProgress
-from diptych.collection.changes.file_facts import FactsChoice
-from diptych.collection.storage.layout import Layout
-from diptych.collection.storage.status import remembered_status
+from diptych.collection.indexing.add_report import AddProgress
+from diptych.collection.indexing.file_facts import FactsChoice
+from diptych.collection.state import recorded_root
 from diptych.data import (
     CaptionedPicture,
     CaptionedPictures,
@@ -80,7 +79,7 @@ class IndexRequest:
     def named_root(self, collection: Path) -> Path | None:
         """Return the folder of pictures that the command names for a collection: ``root``, or the recorded one."""
         folder = Path(os.path.abspath(self.folder))
-        if self.root is None and Layout.read(collection).root_folder == folder:
+        if self.root is None and recorded_root(collection) == folder:
             return folder
         return self.root
 
@@ -176,7 +175,7 @@ def _bring_up_to_date(
             # Nothing was encoded, so nobody has seen yet whether its points are still made: loading it says.
             _ = collection.retriever
         remember(collection.folder)
-        return IndexOutcome(collection.folder, remembered_status(collection.folder, collection.status), report)
+        return IndexOutcome(collection.folder, collection.status(), report)
 
 
 def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int]) -> None:

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from diptych.atomic_files import Durability, checked_durability
-from diptych.collection.changes.retriever_history import LearningRecord, RetrieverHistory, in_force_at
+from diptych.collection.filter import Filter
+from diptych.collection.indexing.records import text_ids
+from diptych.collection.item import Item, Record
+from diptych.collection.names import unique_name
 from diptych.collection.reading import CollectionReader
-from diptych.collection.search.live_state import LiveState, LoadRetriever
-from diptych.collection.search.past_state import PastState
-from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.change_journal import AsOf, ChangeJournal, Version
-from diptych.collection.storage.item import Item, Record, iso_time
-from diptych.collection.storage.layout import Layout, stored_root
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
-from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
+from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.retrievers import RetrieverChanges, StoredRetriever
+from diptych.collection.root import stored_root
+from diptych.collection.state import ROOT, CollectionState
+from diptych.collection.store import history, models
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.filtering import matching_items
+from diptych.collection.store.history import AsOf, Version
+from diptych.collection.store.kept import put_setting
+from diptych.collection.store.model_history import LearningRecord, remember
+from diptych.collection.store.models import LoadRetriever
+from diptych.collection.store.opening import create_store, is_collection
 from diptych.collection.trusted_root import check_root, refused_root
-from diptych.data.folders import reject_storage_address
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    # Who only searches does not wait for what changes a collection.
-    from diptych.collection.changes.add_report import AddReport, Progress
-    from diptych.collection.changes.content_reading import ReadingReport, TextReport
-    from diptych.collection.changes.file_facts import FactsChoice
-    from diptych.collection.changes.item_changes import ItemChanges, Which
-    from diptych.collection.changes.maintenance import CheckReport
-    from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
+    # Imported lazily: searching does not need the write path.
+    from diptych.collection.indexing.add_report import AddReport, Progress
+    from diptych.collection.indexing.content_reading import ReadingReport, TextReport
+    from diptych.collection.indexing.file_facts import FactsChoice
+    from diptych.collection.indexing.item_changes import ItemChanges, Which
+    from diptych.collection.indexing.reencoding import ReencodeReport
+    from diptych.collection.maintenance import CheckReport
 
 
 class Collection(CollectionReader):
@@ -65,36 +70,52 @@ class Collection(CollectionReader):
         folder: str | os.PathLike[str],
         *,
         load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        write_wait: float | None = None,
         scheduler: str | None = None,
         as_of: AsOf | None = None,
         durability: Durability | None = None,
         root: str | os.PathLike[str] | None = None,
     ) -> None:
-        reject_storage_address(folder)
-        named = None if root is None else Path(os.path.abspath(root))
-        place, load = Path(folder), load_retriever or saved_retrievers.load_retriever
+        state = CollectionState(
+            folder,
+            load_retriever or models.load_retriever,
+            durability=durability,
+            root=None if root is None else Path(os.path.abspath(root)),
+            write_wait=write_wait,
+        )
+        super().__init__(state)
+        self._scheduler = scheduler
         self._as_of: Version | None = None
         if as_of is None:
-            super().__init__(LiveState(place, load, write_wait, durability, named))
-            if named is not None:
-                self._state.keep_root()
+            state.keep_root()
         else:
-            moment, self._as_of = ChangeJournal(place).moment(as_of)
-            super().__init__(PastState(place, load, moment, _retriever_at(place, moment), named))
-        self._scheduler = scheduler
+            with state.store.reading() as db:
+                moment, self._as_of = history.moment(db, as_of)
+            state.go_back(moment)
 
     @cached_property
     def _changes(self) -> ItemChanges:
-        from diptych.collection.changes.item_changes import ItemChanges
+        from diptych.collection.indexing.item_changes import ItemChanges
 
-        return ItemChanges(self._state, self._scheduler)
+        return ItemChanges(self._state.store, self._state.root, self._sources, self._matching_ids, self._scheduler)
+
+    def _sources(self) -> list[tuple[models.Model, RetrieverProtocol]]:
+        """Return the models that new items get points of, loaded."""
+        with self._state.store.reading() as db:
+            followed = models.followed_models(db)
+        return [(model, self._state.loaded.of(model)) for model in followed]
+
+    def _named_source(self, name: str | None) -> tuple[models.Model, RetrieverProtocol]:
+        with self._state.store.reading() as db:
+            model = models.model_named(db, name)
+        return model, self._state.loaded.of(model)
+
+    def _matching_ids(self, db: Connection, wanted: Filter) -> Any:
+        return matching_items(db, self._state.columns.current(db), wanted).nonzero()[0]
 
     @cached_property
     def _retrievers(self) -> RetrieverChanges:
-        from diptych.collection.changes.retriever_changes import RetrieverChanges
-
-        return RetrieverChanges(self._state, self._scheduler)
+        return RetrieverChanges(self._state.store, lambda: self._state.root, self._state.loaded, self._scheduler)
 
     @classmethod
     def create(
@@ -104,7 +125,7 @@ class Collection(CollectionReader):
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        write_wait: float | None = None,
         scheduler: str | None = None,
         durability: Durability | None = None,
     ) -> Self:
@@ -113,19 +134,23 @@ class Collection(CollectionReader):
         Paths are stored relative to ``root``, by default the folder around the collection, and only files below it are
         handed out. The whole file system, hidden folders of the home and the collection itself are refused.
         """
-        reject_storage_address(folder)
-        checked_durability(durability)
-        chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
-        place = Path(folder)
+        options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
+        chosen = models.defensive_copy(models.default_retriever() if retriever is None else retriever)
+        store = create_store(os.fspath(folder), checked_durability(durability))
+        place = store.folder
         named = Path(os.path.abspath(place.parent if root is None else root))
         if root is not None:
             check_root(place, root)
-        saved_retrievers.make_collection(chosen, place, stored_root(named, place))
-        options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
+        saved = models.saved_model(chosen)
+
+        def begin(db: Connection) -> None:
+            put_setting(db, ROOT, stored_root(named, place))
+            models.add_model(db, saved, unique_name(chosen.name, ()), "active")
+
+        store.write(begin)
+        store.close()
         options["root"] = None if refused_root(place, named) else named
-        collection = cls(folder, durability=durability, **options)
-        collection._state.use(collection._state.layout, chosen)
-        return collection
+        return cls(folder, durability=durability, **options)
 
     @classmethod
     def open(
@@ -133,7 +158,7 @@ class Collection(CollectionReader):
         folder: str | os.PathLike[str],
         *,
         load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        write_wait: float | None = None,
         scheduler: str | None = None,
         as_of: AsOf | None = None,
         durability: Durability | None = None,
@@ -167,13 +192,13 @@ class Collection(CollectionReader):
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        write_wait: float | None = None,
         scheduler: str | None = None,
         durability: Durability | None = None,
     ) -> Self:
         """Open a collection, or make it; an existing one keeps its own retriever, and ``root`` names its pictures."""
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        if (Path(folder) / "collection.json").exists():
+        if is_collection(os.fspath(folder)):
             return cls.open(folder, durability=durability, root=root, **options)
         return cls.create(folder, retriever, root=root, durability=durability, **options)
 
@@ -196,10 +221,9 @@ class Collection(CollectionReader):
         it with an error that names the first one; the batches before are stored. ``progress`` is told after each commit
         how many items are durable.
         """
-        from diptych.collection.changes.loading import Loading
+        from diptych.collection.indexing.loading import load_points
 
-        with self._state.writing():
-            return Loading(self._state).load(batches, progress)
+        return load_points(self._state.store, self._state.root, self._sources(), batches, progress)
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
@@ -211,8 +235,7 @@ class Collection(CollectionReader):
 
     def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder; return their paths."""
-        with self._state.writing(freeing=True):
-            return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
+        return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
 
     def update(
         self,
@@ -231,26 +254,12 @@ class Collection(CollectionReader):
 
         By id or path, ``captions``, ``labels`` and ``metadata`` as :meth:`update` takes them.
         """
-        with self._state.writing():
-            found = {item.id: (item, said) for item, said in ((self[which], said) for which, said in changes.items())}
-            self._changes.change([(item, self._said(item, **said)) for item, said in found.values()])
-        return [self[which] for which in changes]
-
-    @staticmethod
-    def _said(
-        item: Item,
-        captions: Sequence[str] | None = None,
-        labels: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Record:
-        if item.path is None and captions is not None and not captions:
-            raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
-        return Record(item.path, captions or item.captions if item.path is None else captions, labels, metadata)
+        return self._changes.update_all(changes)
 
     def at(self, as_of: AsOf) -> Self:
         """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
         root = self.root if self.is_root_trusted else None
-        return type(self)(self.folder, load_retriever=self._state.loaded, as_of=as_of, root=root)
+        return type(self)(self._state.place, load_retriever=self._state.load_retriever, as_of=as_of, root=root)
 
     @property
     def as_of(self) -> Version | None:
@@ -259,30 +268,26 @@ class Collection(CollectionReader):
 
     def history(self) -> list[Version]:
         """Return the versions of the items that can be asked for, oldest first; :meth:`open` takes their numbers."""
-        self._state.check_layout()
-        return self._state.journal().versions()
+        with self._state.store.reading() as db:
+            return history.versions(db)
 
     def version_at(self, as_of: AsOf) -> Version:
         """Return the version that held at a moment; the error for an earlier one than is kept names the earliest."""
-        return self._state.journal().moment(as_of)[1]
+        with self._state.store.reading() as db:
+            return history.moment(db, as_of)[1]
 
     @property
     def history_days(self) -> float:
         """For how many days items that were changed or removed are kept as they were."""
-        self._state.check_layout()
-        return self._state.layout.history_days
+        with self._state.store.reading() as db:
+            return history.history_days(db)
 
     def keep_history(self, days: float) -> None:
         """Choose for how many days items that were changed or removed are kept as they were, 30 by default.
 
         What is older goes at once. 0 keeps nothing.
         """
-        if not 0 <= days <= 36_500:
-            raise InvalidInputError(f"days must be between 0 and 36,500, got {days}")
-        with self._state.writing():
-            self._state.write_layout(replace(self._state.layout, history_days=float(days)), None)
-            journal = ChangeJournal(self._state.layout.folder)
-            journal.forget(self._state.store, self._state.next_ns(), days, days)
+        self._state.store.write(lambda db: history.keep_history(db, days), freeing=True)
 
     def keep_facts(self, choice: FactsChoice) -> int:
         """Choose what is kept of what photographs say of themselves, and return how many items lost something by it.
@@ -290,15 +295,11 @@ class Collection(CollectionReader):
         ``"all"``, ``"no-places"`` for everything but where they were taken, or ``"none"``. What is stored of the rest
         goes at once; what comes back is read by the next :meth:`add` or :meth:`refresh`.
         """
-        with self._state.writing():
-            return self._changes.keep_facts(choice)
+        return self._changes.keep_facts(choice)
 
     def remove(self, which: Which) -> list[str]:
         """Remove items by id, path or filter; return the ids. The files stay where they are."""
-        with self._state.writing(freeing=True):
-            items = self._changes.named(which)
-            self._changes.remove(items)
-        return [item.id for item in items]
+        return self._changes.remove(which)
 
     def read_text(self, *, progress: Progress | None = None) -> TextReport:
         """Read the text in the pictures, so that searches find it; needs the extra ``ocr``.
@@ -307,9 +308,9 @@ class Collection(CollectionReader):
         After an interruption it goes on where it was; each picture is read once, whatever becomes of its name.
         ``progress`` is told after each picture.
         """
-        from diptych.collection.changes.content_reading import TextReading
+        from diptych.collection.indexing.content_reading import TextReading
 
-        return TextReading(self._state).run(progress)
+        return TextReading(self._state.store, self._state.root).run(progress)
 
     def add_regions(self, retriever: str | None = None, *, progress: Progress | None = None) -> ReadingReport:
         """Give parts of the pictures points of their own, so that searches find small things and say where they are.
@@ -319,16 +320,29 @@ class Collection(CollectionReader):
         are those of one stored ``retriever``, by default the active one, and are searched when all are done or after an
         interruption, from which the next call goes on. Pictures that are added later get theirs by another call.
         """
-        from diptych.collection.changes.content_reading import RegionReading
+        from diptych.collection.indexing.content_reading import RegionReading
 
-        return RegionReading(self._state, retriever).run(progress)
+        return RegionReading(self._state.store, self._state.root, self._named_source(retriever)).run(progress)
 
     def remove_regions(self, retriever: str | None = None) -> None:
         """Delete the regions of a stored retriever, by default the active one."""
-        from diptych.collection.changes.content_reading import remove_regions
+        from diptych.collection.indexing.content_reading import remove_regions
 
-        with self._state.writing():
-            remove_regions(self._state, retriever)
+        with self._state.store.reading() as db:
+            model = models.model_named(db, retriever)
+        self._state.store.write(lambda db: remove_regions(db, model), freeing=True)
+
+    def note_retriever(self, record: LearningRecord) -> None:
+        """Write down a comparison after which the active retriever stayed."""
+        self._state.store.write(lambda db: remember(db, record))
+
+    def item_of(self, record: Record) -> Item:
+        """Return the item that a record has become."""
+        if record.path is not None or record.id is not None:
+            return self[record.path or record.id or ""]
+        with self._state.store.reading() as db:
+            (name,) = text_ids(db, [record]).values()
+        return self[name]
 
     def retrievers(self) -> list[StoredRetriever]:
         """Return the stored retrievers, the active one first."""
@@ -384,15 +398,8 @@ class Collection(CollectionReader):
 
         Returns the state after it, which names what could not be made again.
         """
-        from diptych.collection.changes.damage import mend
+        from diptych.collection.upkeep.checks import repair
 
-        with self._state.writing(mending=True):
-            if mend(self._state):
-                self._retrievers.fill()
-                self._maintenance.clean()
+        repair(self._state.store)
+        self._retrievers.fill()
         return self.verify()
-
-
-def _retriever_at(folder: Path, moment_ns: int) -> str:
-    now = Layout.read(folder).retriever.fingerprint
-    return in_force_at(iso_time(moment_ns), RetrieverHistory(folder).records(now), now)

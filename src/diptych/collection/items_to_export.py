@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from diptych.collection.item import Item
 from diptych.collection.reading import CollectionReader
-from diptych.collection.search.query import Query
-from diptych.collection.storage.item import Item
+from diptych.collection.searching.query import Query
 
 
 def items_to_export(

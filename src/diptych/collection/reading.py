@@ -4,51 +4,49 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.browse.facets import Facet, MapCell, Period, count_cells, count_periods
-from diptych.collection.browse.filter import Filter
-from diptych.collection.browse.saved import chosen_items
-from diptych.collection.browse.suggestions import Suggestion
-from diptych.collection.browse.thumbnail_cache import Thumbnails
-from diptych.collection.changes.sharing import Albums, SavedSearches
-from diptych.collection.search.live_state import LiveState
-from diptych.collection.search.query import Answer, Answers, Query
-from diptych.collection.search.ranking import RerankBy
-from diptych.collection.search.retriever_state import APPROXIMATE_FROM
-from diptych.collection.search.snapshot import SearchSnapshot, Target, side_of
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
-from diptych.collection.storage.status import Status
-from diptych.collection.storage.store import features_table, points_table
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.collection.filter import Filter
+from diptych.collection.indexing.item_changes import find_item, find_items
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.searching.query import Answer, Answers, Query
+from diptych.collection.searching.request import RerankBy, SearchRequest, Sort, Target
+from diptych.collection.searching.search import nearest, search
+from diptych.collection.state import CollectionState
+from diptych.collection.store import facets, kept, models, points
+from diptych.collection.store.columns import Columns
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.facets import Facet, MapCell, Period
+from diptych.collection.store.filtering import matching_items
+from diptych.collection.store.items import count_items, items_by_id, iterate_items
+from diptych.collection.store.listing import Order, Page, list_items
+from diptych.collection.store.model_history import LearningRecord, records
+from diptych.collection.store.scoring import Scoring
 from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
 from diptych.data.photo_facts.places import Box
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import PictureText
-from diptych.errors import InvalidInputError, UnknownItemError
+from diptych.errors import CollectionError, InvalidInputError, UnknownItemError
 
 if TYPE_CHECKING:
-    from diptych.collection.browse.export import ExportedPictures
-    from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance
+    from diptych.collection.export import ExportedPictures
+    from diptych.collection.maintenance import CheckReport, Status
+    from diptych.collection.store.duplicates import DuplicateGroup
+    from diptych.collection.store.suggestions import Suggestion
+
+_ITEMS_AT_ONCE = 2000
 
 
 class CollectionReader:
     """Everything that can be asked of a collection: searches, items, points, how it is."""
 
-    def __init__(self, state: LiveState) -> None:
+    def __init__(self, state: CollectionState) -> None:
         self._state = state
-        self._thumbnails = Thumbnails(lambda: state.store)
-
-    @cached_property
-    def _maintenance(self) -> Maintenance:
-        from diptych.collection.changes.maintenance import Maintenance
-
-        return Maintenance(self._state)
 
     def __enter__(self) -> Self:
         return self
@@ -57,30 +55,41 @@ class CollectionReader:
         self.close()
 
     def close(self) -> None:
-        """Wait for indexes that are being built; everything else is on disk already."""
+        """Close the database; everything is on disk already."""
         self._state.close()
 
     def __len__(self) -> int:
-        return len(self._state.items())
+        with self._state.store.reading() as db:
+            return count_items(db)
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._state.items())
+        return (item for _, item in iterate_items(self._state.store))
 
     def __contains__(self, which: object) -> bool:
-        return isinstance(which, (str, os.PathLike)) and self._state.find(which) is not None
+        if not isinstance(which, (str, os.PathLike)):
+            return False
+        with self._state.store.reading() as db:
+            return find_item(db, self._state.root, which) is not None
 
     def __getitem__(self, which: str | os.PathLike[str]) -> Item:
         """Return an item by id or path."""
-        item = self._state.find(which)
-        if item is None:
-            raise UnknownItemError(
-                f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it"
-            )
-        return item
+        with self._state.store.reading() as db:
+            return self._numbered(db, [which])[0][1]
+
+    def _numbered(self, db: Connection, which: Sequence[str | os.PathLike[str]]) -> list[tuple[int, Item]]:
+        """Return items by id or path with their numbers."""
+        found = []
+        for name, one in zip(which, find_items(db, self._state.root, which), strict=True):
+            if one is None:
+                raise UnknownItemError(
+                    f"there is no item {os.fspath(name)!r} in {self.folder}; name an id or a path in it"
+                )
+            found.append(one)
+        return found
 
     @property
     def folder(self) -> Path:
-        """The folder of the collection."""
+        """The folder of the collection; of one in PostgreSQL, what this machine keeps of it."""
         return self._state.folder
 
     @property
@@ -98,19 +107,34 @@ class CollectionReader:
         self._state.root.check_trusted()
 
     @property
-    def albums(self) -> Albums:
+    def albums(self) -> kept.Albums:
         """The albums: items under titles, each in an order of its own."""
-        return Albums(self._state)
+        return kept.Albums(self._state.store, self._numbers_of)
 
     @property
-    def saved_searches(self) -> SavedSearches:
+    def saved_searches(self) -> kept.SavedSearches:
         """The saved searches, which are asked anew each time."""
-        return SavedSearches(self._state, self.search)
+        return kept.SavedSearches(self._state.store, self.search)
+
+    def _numbers_of(self, which: Any) -> list[int]:
+        """Return the numbers of items that a user names by id, path or filter."""
+        if isinstance(which, Filter):
+            with self._state.looking() as (db, columns):
+                return np.flatnonzero(matching_items(db, columns, which)).tolist()
+        names = [which] if isinstance(which, (str, os.PathLike)) else list(which)
+        with self._state.store.reading() as db:
+            return [number for number, _ in self._numbered(db, names)]
 
     @property
     def retriever(self) -> RetrieverProtocol:
         """The retriever that searches use."""
-        return self._state.retriever()
+        return self.retriever_named(None)
+
+    def retriever_named(self, name: str | None) -> RetrieverProtocol:
+        """Return a stored retriever by its name in the collection; None is the active one."""
+        with self._state.store.reading() as db:
+            model = models.model_named(db, name)
+        return self._state.loaded.of(model)
 
     def path_of(self, item: Item) -> Path | None:
         """Return the file of an item, None for one without a picture."""
@@ -140,19 +164,35 @@ class CollectionReader:
 
     def thumbnails(self, which: Iterable[str | os.PathLike[str]]) -> list[bytes | None]:
         """Return small JPEGs of many items' pictures, None where there is none."""
-        contents = [self[one].content_hash for one in which]
-        found = self._thumbnails.get(content for content in contents if content is not None)
-        return [None if content is None else found.get(content) for content in contents]
+        with self._state.store.reading() as db:
+            numbers = [number for number, _ in self._numbered(db, list(which))]
+            contents = self._contents_of(db, numbers)
+            found = kept.thumbnails(db, list(set(contents.values())))
+        return [found.get(contents.get(number, 0)) for number in numbers]
+
+    @staticmethod
+    def _contents_of(db: Connection, numbers: Sequence[int]) -> dict[int, int]:
+        """Return the content of each item that has a picture."""
+        condition, values = db.among("id", numbers)
+        return dict(db.rows(f"SELECT id, content FROM item WHERE content IS NOT NULL AND {condition}", values))
 
     def picture_text(self, which: str | os.PathLike[str]) -> PictureText | None:
         """Return the text in an item's picture with the boxes of its words; None where it has not been read."""
-        content = self[which].content_hash
-        return None if content is None else self._state.store.picture_texts.get([content]).get(content)
+        with self._state.store.reading() as db:
+            contents = self._contents_of(db, [self._numbered(db, [which])[0][0]])
+            return next(iter(kept.picture_texts(db, list(contents.values())).values()), None)
 
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
-        """Return the items that meet a filter, in the order of addition."""
-        items, chosen = self._state.items(), self._chosen(wanted)
-        return list(items) if chosen is None else items.matching(chosen)
+        """Return the items that meet a filter, in the order of addition; of many, :meth:`page` returns a few."""
+        if wanted is None:
+            return list(self)
+        with self._state.looking() as (db, columns):
+            chosen = np.flatnonzero(self._matching(db, columns, wanted))
+            return [
+                item
+                for start in range(0, len(chosen), _ITEMS_AT_ONCE)
+                for item in items_by_id(db, chosen[start : start + _ITEMS_AT_ONCE])
+            ]
 
     def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
         """Return labels and metadata to narrow a search down by, counted among the items that meet a filter.
@@ -161,11 +201,13 @@ class CollectionReader:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._state.items().facets(self._chosen(filter), limit)
+        with self._state.looking() as (db, columns):
+            return facets.facets(db, columns, Filter.of(filter), limit)
 
     def timeline(self, filter: Filter | str | None = None) -> tuple[Period, ...]:
         """Return the months in which the items that meet a filter were taken, the earliest first, with their counts."""
-        return count_periods(self._state.items().parts_to_count(self._chosen(filter)))
+        with self._state.looking() as (db, columns):
+            return facets.timeline(db, columns, Filter.of(filter))
 
     def map_cells(
         self,
@@ -179,7 +221,8 @@ class CollectionReader:
         """Return where the items that meet a filter were taken: fields of a map of a part of the world, with counts."""
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidInputError("a map goes from south to north within -90 to 90, and west to east within ±180")
-        return count_cells(self._state.items().parts_to_count(self._chosen(filter)), Box(south, west, north, east))
+        with self._state.looking() as (db, columns):
+            return facets.map_cells(db, columns, Filter.of(filter), Box(south, west, north, east))
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
@@ -188,7 +231,8 @@ class CollectionReader:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._state.items().suggestions(prefix, limit)
+        with self._state.store.reading() as db:
+            return self._state.suggestions.suggestions(db, prefix, limit)
 
     def search(
         self,
@@ -205,6 +249,7 @@ class CollectionReader:
         regions: bool = True,
         rerank: int | None = None,
         rerank_by: RerankBy = "codes",
+        sort: Sort = "relevance",
     ) -> Answers:
         """Find pictures or captions.
 
@@ -236,29 +281,30 @@ class CollectionReader:
             query's bits are the signs of.
         rerank_by:
             What they are ordered by: their ``"codes"``, or their stored ``"features"``, which say more.
+        sort:
+            The order of the good answers: ``"relevance"``, ``"taken"`` or ``"added"`` (latest first), or ``"name"``.
         """
-        side = side_of(target)
-        if k < 1 or offset < 0:
-            raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        kinds: tuple[PointKind, ...] = ("image", "region") if side == "image" and regions else (side,)
-        snapshot, compared = self._ready(kinds, exact, retriever)
-        answers = snapshot.search(
-            Query.of(query, self._find_picture),
+        request = SearchRequest(
+            query=Query.of(query, self._find_picture),
             k=k,
             offset=offset,
-            side=side,
-            wanted=self._chosen(filter),
+            target=target,
+            filter=Filter.of(filter),
             hybrid=hybrid,
-            exact=compared,
-            regions=regions,
+            exact=exact,
             min_probability=min_probability,
+            retriever=retriever,
+            regions=regions,
             rerank=rerank,
             rerank_by=rerank_by,
+            sort=sort,
         )
-        is_by_features = rerank is not None and rerank_by == "features"
-        if is_by_features and snapshot.galleries[side].wants_outputs and not self._state.is_past:
-            self._state.keep_outputs(side, retriever)
-        return answers
+        return self.answer(request)
+
+    def answer(self, request: SearchRequest) -> Answers:
+        """Return the answers to a request, as :meth:`search` does."""
+        with self._state.searching(request.retriever) as view:
+            return search(view, request)
 
     def nearest(
         self,
@@ -273,20 +319,60 @@ class CollectionReader:
 
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
-        side = side_of(target)
-        snapshot, compared = self._ready((side,), exact, retriever)
-        gallery = snapshot.galleries[side]
-        rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=side in compared)
-        return gallery.keys(rows), scores
+        side = SearchRequest(Query.text("-"), target=target).side
+        with self._state.searching(retriever) as view:
+            return nearest(view, np.asarray(points), k, side=side, exact=bool(exact))
+
+    @property
+    def metric(self) -> str | None:
+        """What a vector index compares the stored points by: inner_product, l2 or hamming; None where none can."""
+        return Scoring(self.retriever.space, "text_query").metric
+
+    def texts_in_pictures(self) -> dict[str, str]:
+        """Return what is written in the pictures, by their content."""
+        sql = "SELECT hash, text FROM picture_text JOIN content ON content.id = picture_text.content"
+        with self._state.store.reading() as db:
+            return {bytes(key).hex(): text for key, text in db.rows(sql)}
+
+    def page(
+        self,
+        filter: Filter | str | None = None,
+        *,
+        order: Order = "added",
+        descending: bool = True,
+        cursor: str | None = None,
+        limit: int = 30,
+    ) -> Page:
+        """Return some items that meet a filter, in an order, and the cursor of the next page.
+
+        Pages neither repeat nor miss an item while others write.
+        """
+        with self._state.looking() as (db, columns):
+            return list_items(
+                db, columns, Filter.of(filter), order=order, descending=descending, cursor=cursor, limit=limit
+            )
+
+    def retriever_history(self) -> list[LearningRecord]:
+        """Return what changed the active retriever and what was compared with it, oldest first."""
+        with self._state.store.reading() as db:
+            return records(db)
 
     def points(
         self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None
     ) -> tuple[list[str], AnyArray]:
         """Return stored points of the common space with the ids of their rows: items' for images, captions' for texts.
 
-        Without ``ids`` all of them come, in the order of addition; what has no point is left out.
+        They are as they are compared: centred or scaled as the space asks, rounded to 16 bits. Without ``ids`` all of
+        them come, in the order of addition; what has no point is left out.
         """
-        return self._state.stored_rows(points_table, side, ids, retriever)
+        with self._state.store.reading() as db:
+            model = models.model_named(db, retriever)
+            owners = self._owners(db, side, ids)
+            if not model.width:
+                return [], np.zeros((0, 0), dtype=np.float32)
+            contents, _, rows = points.read_points(db, model.id, side, _distinct(owners))
+        scoring = Scoring(self._state.loaded.of(model).space, "text_query")
+        return _rows_of(owners, contents, scoring.comparable(rows, side))
 
     def features(
         self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None
@@ -295,27 +381,55 @@ class CollectionReader:
 
         A method that uses the same encoder learns from them without reading a picture again.
         """
-        return self._state.stored_rows(features_table, side, ids, retriever)
+        with self._state.store.reading() as db:
+            model = models.model_named(db, retriever)
+            owners = self._owners(db, side, ids)
+            encoder = points.known_encoder(db, model.encoder(side), side)
+            if encoder is None:
+                return [], np.zeros((0, 0), dtype=np.float32)
+            contents, rows = points.read_features(db, encoder, _distinct(owners))
+        return _rows_of(owners, contents, rows)
+
+    @staticmethod
+    def _owners(db: Connection, side: Side, ids: Sequence[str] | None) -> list[tuple[str, int]]:
+        """Return the public ids of items or captions with their contents, in the order asked or of addition."""
+        if side not in SIDES:
+            raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
+        table, order = ("item", "id") if side == "image" else ("caption", "item, place")
+        sql = f"SELECT name, content FROM {table} WHERE content IS NOT NULL"
+        if ids is None:
+            return [(name, content) for name, content in db.rows(f"{sql} ORDER BY {order}")]
+        there = db.rows(f"SELECT name FROM {table} WHERE name IN ({_marks(ids)})", list(ids)) if len(ids) else []
+        unknown = sorted(set(ids) - {name for (name,) in there})
+        if unknown:
+            what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
+            raise error(f"there is no {what} {unknown[0]!r} in the collection; take the id of an answer")
+        found = dict(db.rows(f"{sql} AND name IN ({_marks(ids)})", list(ids))) if len(ids) else {}
+        return [(name, found[name]) for name in ids if name in found]
 
     def build_index(self, retriever: str | None = None) -> None:
-        """Build the search indexes now; a side with fewer than 1,000 points is always compared whole."""
-        for kind in ("image", "text", "region"):
-            self._state.build_index(kind, retriever)
-
-    def retriever_named(self, name: str | None) -> RetrieverProtocol:
-        """Return a stored retriever by its name in the collection; None is the active one."""
-        return self._state.retriever(name)
+        """Build the vector indexes now; a few thousand points are always compared whole."""
+        with self._state.store.reading() as db:
+            searched = self._state.searched(models.model_named(db, retriever))
+        for index in searched.indexes.values():
+            index.build()
 
     def duplicates(self, threshold: float | None = 0.97) -> list[DuplicateGroup]:
         """Return groups of items with the same picture: byte for byte, and by the cosine of their image features.
 
         ``threshold`` is the least cosine of near duplicates; None looks for exact ones only.
         """
-        return self._maintenance.duplicates(threshold)
+        from diptych.collection.store.duplicates import duplicates
+
+        with self._state.store.reading() as db:
+            encoder = points.known_encoder(db, models.active_model(db).image_fingerprint, "image")
+            return duplicates(db, encoder, threshold)
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
-        return self._maintenance.status()
+        from diptych.collection.maintenance import status
+
+        return status(self._state)
 
     def export(self, path: str | os.PathLike[str], format: str | None = None, *, points: bool = False) -> None:
         """Write the items (``csv``, ``jsonl``, ``parquet``) or points (``npz``, ``safetensors``, ``faiss``) to a file.
@@ -326,7 +440,9 @@ class CollectionReader:
         prepares, ``retriever.space.indexable("text_query").queries(retriever.encode_texts(["a boat"]))``; the ids of
         its rows lie beside it in ``*.ids.txt``, captions in ``*.captions.faiss``.
         """
-        self._maintenance.export(path, format, points)
+        from diptych.collection.maintenance import write_export
+
+        write_export(self, path, format, points)
 
     def export_pictures(
         self,
@@ -347,7 +463,7 @@ class CollectionReader:
         ``keep_metadata=False``, neither do others. A file that is gone is named in what is returned. What exists is
         overwritten only by ``force``.
         """
-        from diptych.collection.browse.export import PictureExport
+        from diptych.collection.export import PictureExport
 
         found = [one if isinstance(one, Item) else one.item if isinstance(one, Answer) else self[one] for one in which]
         items = list({item.id: item for item in found if item is not None}.values())
@@ -369,30 +485,33 @@ class CollectionReader:
         file.close()
         return None
 
-    def verify(self, *, all_bytes: bool = True) -> CheckReport:
-        """Compare every file with its checksum, and the tables with the items; no item is changed.
+    def verify(self) -> CheckReport:
+        """Compare every row with its checksum, the tables with each other, and items with points; change nothing."""
+        from diptych.collection.maintenance import check
 
-        Damage that is found is kept from being read from then on: what needs it is refused with a sentence. Without
-        ``all_bytes`` only the sizes of files are looked at.
-        """
-        return self._maintenance.check(all_bytes=all_bytes)
+        return check(self._state)
 
-    def _chosen(self, wanted: Filter | str | None) -> Filter | None:
-        return chosen_items(wanted, self._state.layout.folder)
-
-    def _ready(
-        self, kinds: Sequence[PointKind], exact: bool | None, retriever: str | None
-    ) -> tuple[SearchSnapshot, set[PointKind]]:
-        """Return the present state, with indexes or some on their way where wanted, and what to compare whole."""
-        snapshot = self._state.snapshot(retriever)
-        there = {kind: snapshot.galleries[kind] for kind in kinds if kind in snapshot.galleries}
-        small = {kind for kind, gallery in there.items() if len(gallery) < APPROXIMATE_FROM}
-        compared = set(there) if exact or self._state.is_past else small if exact is None else set[PointKind]()
-        wanting = [kind for kind, gallery in there.items() if kind not in compared and gallery.wants_index]
-        for kind in wanting:
-            self._state.build_index(kind, retriever, wait=exact is False)
-        return self._state.snapshot(retriever) if wanting else snapshot, compared
+    def _matching(self, db: Connection, columns: Columns, wanted: Filter | str) -> BoolArray:
+        return matching_items(db, columns, wanted if isinstance(wanted, Filter) else Filter.parse(wanted))
 
     def _find_picture(self, name: str) -> Path | None:
         path = self._state.root.given(name)
         return path if path.is_file() else None
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _distinct(owners: Sequence[tuple[str, int]]) -> IntArray:
+    return np.unique(np.array([content for _, content in owners], dtype=np.int64))
+
+
+def _rows_of(owners: Sequence[tuple[str, int]], contents: IntArray, rows: AnyArray) -> tuple[list[str], AnyArray]:
+    """Return the rows of owners by their contents, without those that have none."""
+    place_of = {content: place for place, content in enumerate(contents.tolist())}
+    kept = [(name, place_of[content]) for name, content in owners if content in place_of]
+    if not kept:
+        return [], np.zeros((0, 0), dtype=np.float32)
+    chosen = rows[[place for _, place in kept]]
+    return [name for name, _ in kept], chosen if chosen.dtype == np.uint8 else chosen.astype(np.float32)

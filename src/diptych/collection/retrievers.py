@@ -11,11 +11,12 @@ from functools import partial
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.changes.add_report import Progress
+from diptych.collection.indexing.add_report import Progress
 from diptych.collection.indexing.encoding import known_contents, missing_contents
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
-from diptych.collection.storage.layout import Root, unique_name
-from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
+from diptych.collection.names import unique_name
+from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol
+from diptych.collection.root import Root
 from diptych.collection.store import models
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_name

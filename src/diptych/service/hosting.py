@@ -19,10 +19,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from diptych.atomic_files import exclusive_lock
 from diptych.collection import AddReport, Collection, FolderWatcher, Item, Record
-from diptych.collection.browse.live_items import text_item_id
-from diptych.collection.changes.adding import record_name
-from diptych.collection.storage.place import write_lock
+from diptych.collection.indexing.records import record_name
 from diptych.errors import CollectionBusyError, InvalidInputError, UnknownItemError, without_folders
 from diptych.service.operations.logging import Metrics
 from diptych.service.problems import Problem
@@ -74,7 +73,7 @@ class HostedCollection:
     @property
     def index_bytes(self) -> int:
         """The size of the search indexes on disk."""
-        return sum(path.stat().st_size for path in (self.collection.folder / "index").rglob("*") if path.is_file())
+        return sum(path.stat().st_size for path in (self.collection.folder / "derived").rglob("*") if path.is_file())
 
 
 _RETRY_SECONDS = 5.0
@@ -144,9 +143,9 @@ class CollectionWatch:
     def _run(self) -> None:
         while not self._is_stopping.is_set():
             try:
-                with write_lock(self._hosted.state_folder / "watch.lock"):
+                with exclusive_lock(self._hosted.state_folder / "watch.lock"):
                     FolderWatcher(self._hosted.collection).run(self._is_stopping, self._report, self._note)
-            except CollectionBusyError:
+            except (BlockingIOError, CollectionBusyError):
                 # Another process watches; this one takes over when that has ended.
                 self._is_stopping.wait(_RETRY_SECONDS)
             except Exception:
@@ -321,9 +320,7 @@ class WriteQueue:
                 why = without_folders(reason, self._collection.root)
                 outcomes.append(Problem(422, "not-added", f"The item could not be added: {why}"))
             else:
-                # The same text is the same item, wherever it came from.
-                text = () if record.path is not None or record.id is not None else tuple(record.captions or ())
-                outcomes.append(self._collection[record.path or record.id or text_item_id(text, self._find)])
+                outcomes.append(self._collection.item_of(record))
         return outcomes
 
     def _change(self, changes: Sequence[Change]) -> list[Item | Exception]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from diptych.atomic_files import atomic_write
 from diptych.collection import Collection
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.errors import UnknownNameError
 from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path

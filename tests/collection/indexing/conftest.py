@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from diptych.arrays import IntArray
-from diptych.collection.browse.filter import Filter
+from diptych.collection.filter import Filter
 from diptych.collection.indexing.encoding import Source
 from diptych.collection.indexing.item_changes import ItemChanges
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Root
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import iterate_items
 from diptych.collection.store.models import add_model, followed_models, saved_model

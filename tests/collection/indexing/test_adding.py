@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from diptych.collection.browse.filter import Filter
-from diptych.collection.changes.add_report import AddProgress
-from diptych.collection.storage.item import Record
+from diptych.collection.filter import Filter
+from diptych.collection.indexing.add_report import AddProgress
+from diptych.collection.item import Record
 from diptych.collection.store.history import versions
 from diptych.collection.store.items import put_items
 from diptych.collection.store.kept import unread_files

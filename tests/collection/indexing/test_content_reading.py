@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.collection.changes.add_report import AddProgress
+from diptych.collection.indexing.add_report import AddProgress
 from diptych.collection.indexing.content_reading import RegionReading, TextReading, remove_regions
-from diptych.collection.storage.item import Record
+from diptych.collection.item import Record
 from diptych.collection.store.models import active_model
 from diptych.collection.store.points import read_points
 from diptych.collection.store.store import Store

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from diptych.collection.indexing.loading import load_points
-from diptych.collection.storage.item import Record
+from diptych.collection.item import Record
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever
 

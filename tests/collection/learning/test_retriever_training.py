@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from diptych.collection.search.live_state import LiveState
 
 from diptych.collection import Collection, CollectionError
-from diptych.collection.changes.retriever_history import RetrieverHistory, utc_now
 from diptych.collection.learning import LearningRecord, learning_history, rollback
 from diptych.collection.learning.retriever_training import base_name, promote, remember
-from diptych.collection.search.live_state import LiveState
+from diptych.collection.store.model_history import RetrieverHistory, utc_now
 from tests.doubles import ToyRetriever
 
 

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from diptych.arrays import unit_rows
-from diptych.collection.browse.filter import Filter
-from diptych.collection.search.query import Answers, Query
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import PointKind
+from diptych.collection.root import Root
 from diptych.collection.searching import rankings
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
+from diptych.collection.searching.query import Answers, Query
 from diptych.collection.searching.request import SearchRequest
 from diptych.collection.searching.search import nearest, search
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Root
-from diptych.collection.storage.retriever_protocol import PointKind
 from diptych.collection.store.columns import ColumnCache, columns_of
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.history import past_view

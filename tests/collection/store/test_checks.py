@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store.items import content_ids, put_items
 from diptych.collection.store.kept import put_picture_texts, put_thumbnails
 from diptych.collection.store.opening import create_store

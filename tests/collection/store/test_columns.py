@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store import columns as columns_module
 from diptych.collection.store.columns import ColumnCache, Columns, columns_of
 from diptych.collection.store.dialect import Connection

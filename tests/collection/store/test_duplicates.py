@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store import duplicates as duplicates_module
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.duplicates import duplicates, exact_duplicates

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diptych.collection.browse.filter import Filter
-from diptych.collection.storage.item import Item
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
 from diptych.collection.store import facets as facets_module
 from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diptych.collection.browse.filter import OWN_FIELDS, Filter
-from diptych.collection.storage.item import Item
+from diptych.collection.filter import OWN_FIELDS, Filter
+from diptych.collection.item import Item
 from diptych.collection.store import filtering
 from diptych.collection.store.columns import ColumnCache, columns_of
 from diptych.collection.store.dialect import Connection

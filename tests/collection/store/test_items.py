@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store.crc import row_crc
 from diptych.collection.store.items import (
     CAPTION_COLUMNS,

@@ -18,7 +18,7 @@ from tests.collection.store.postgres_server import PostgresServer
 KILLS = 20
 WRITER = """
 import sys, threading
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store.items import put_items
 from diptych.collection.store.opening import open_store
 store = open_store(sys.argv[1])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from diptych.collection.browse.filter import Filter
-from diptych.collection.storage.item import Item
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
 from diptych.collection.store import listing
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.dialect import Connection

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store import suggestions as suggestions_module
 from diptych.collection.store.items import next_time, put_items, remove_items
 from diptych.collection.store.store import Store

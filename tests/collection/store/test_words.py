@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store import words as word_module
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import past_view

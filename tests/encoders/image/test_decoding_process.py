@@ -131,7 +131,7 @@ def test_a_process_that_ends_costs_its_own_picture_only(monkeypatch: pytest.Monk
 READER = """
 import json, resource, sys
 from pathlib import Path
-from diptych.collection.changes.file_facts import FileRequest, file_facts
+from diptych.collection.indexing.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.encoders.image import decoding_process
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.collection.changes.file_facts import FileRequest, file_facts, hashed_file
+from diptych.collection.indexing.file_facts import FileRequest, file_facts, hashed_file
 from diptych.encoders import EfficientNetLite, FeatureCache, read_picture
 from diptych.encoders.feature_cache import item_key
 from diptych.encoders.image.reading_once import HashedFile, Square, held_square, read_alike

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.cli.console.output import goes_to_a_pipe, notes, print_json, results
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target
-from diptych.collection.search.query import HYBRID_OF_MODE, Query
+from diptych.collection.searching.query import HYBRID_OF_MODE, Query
 from diptych.data.picture_files import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 

@@ -154,7 +154,7 @@ def served_collections(
     folders: Sequence[Path], names: Sequence[str], *, index: bool = False, quiet: bool = False
 ) -> dict[str, Path]:
     """Return the folder of each collection by the name that addresses use."""
-    from diptych.collection.storage.layout import Layout
+    from diptych.collection.state import recorded_root
 
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
@@ -167,13 +167,13 @@ def served_collections(
             raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
-    chosen = list(names) or unique_names(Layout.read(place).root_folder.name for place in places)
+    chosen = list(names) or unique_names(recorded_root(place).name for place in places)
     return dict(zip(chosen, (place.absolute() for place in places), strict=True))
 
 
 def named_roots(folders: Sequence[Path], collections: dict[str, Path], roots: Sequence[Path]) -> dict[str, Path]:
     """Return the folders of pictures that the command names: by --root, or as the FOLDER that holds its collection."""
-    from diptych.collection.storage.layout import Layout
+    from diptych.collection.state import recorded_root
 
     if roots:
         if len(roots) != len(collections):
@@ -183,17 +183,17 @@ def named_roots(folders: Sequence[Path], collections: dict[str, Path], roots: Se
     named = {}
     for (name, place), folder in zip(collections.items(), folders, strict=False):
         given = Path(os.path.abspath(folder))
-        if Layout.read(place).root_folder == given:
+        if recorded_root(place) == given:
             named[name] = given
     return named
 
 
 def check_served_root(collection: Path, named: Path | None, token_file: Path | None, *, watch: bool) -> None:
     """Raise where a root is refused, holds the file with the token, or is to be watched without being trusted."""
-    from diptych.collection.storage.layout import Layout
+    from diptych.collection.state import recorded_root
     from diptych.collection.trusted_root import check_root, is_below, is_trusted_root, untrusted_root
 
-    root = Layout.read(collection).root_folder if named is None else named
+    root = recorded_root(collection) if named is None else named
     is_trusted = named is not None or is_trusted_root(collection, root)
     if watch and not is_trusted:
         raise untrusted_root(collection)

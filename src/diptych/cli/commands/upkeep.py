@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import facts_table, notes, print_json, print_outcome, results
+from diptych.cli.console.output import facts_table, print_json, print_outcome, results
 from diptych.cli.console.paths import find_collection, open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, JsonOption, QuietOption
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 
 def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
     """Show what a collection holds, which search model it uses, and what the last run could not read."""
-    from diptych.collection.storage.status import remembered_status
-
-    def look() -> Status:
-        with open_collection(collection, quiet=True) as opened:
-            return opened.status()
-
-    state = remembered_status(find_collection(collection).folder, look)
+    with open_collection(collection, quiet=True) as opened:
+        state = opened.status()
     if as_json:
         print_json(asdict(state))
         return
@@ -69,43 +64,26 @@ def _facts(state: Status) -> dict[str, str]:
 
 def verify(
     collection: CollectionOption = None,
-    sizes: Annotated[
-        bool, typer.Option("--sizes", help="Look at the sizes of files alone, not at every byte.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare every file of a collection with its checksum, and say what is damaged or missing.
+    """Compare every row of a collection with its checksum, and say what is damaged or missing.
 
-    What is found damaged is refused from then on instead of giving wrong answers. The exit status is 1 if anything is
-    wrong; `diptych repair` makes again what can be made again.
+    The exit status is 1 if anything is wrong; `diptych repair` makes again what can be made again.
     """
     with open_collection(collection, quiet=True) as opened:
-        _report(opened.verify(all_bytes=not sizes), str(opened.folder), as_json=as_json)
+        _report(opened.verify(), str(opened.folder), as_json=as_json)
 
 
 def repair(
     collection: CollectionOption = None,
-    going_back: Annotated[
-        bool,
-        typer.Option(
-            "--go-back",
-            help="First bring tables that cannot be read back to their last versions that can, and say what is lost.",
-        ),
-    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make damaged files again where that is possible, drop what nothing uses, and join small files.
+    """Make damaged rows again where that is possible, and drop what nothing uses.
 
     What searches compare, thumbnails and indexes are made again from pictures and captions. What cannot be made again
-    is named, and the exit status is 1: restore it from a backup, or, after a power cut that left files torn, give up
-    the last changes with --go-back.
+    is named, and the exit status is 1: restore it from a backup.
     """
-    if going_back:
-        from diptych.collection import go_back
-
-        for lost in go_back(find_collection(collection).folder, write_wait=10.0):
-            notes().print(printable(lost), markup=False, soft_wrap=True)
     with open_collection(collection, quiet=quiet) as opened:
         _report(opened.repair(), str(opened.folder), as_json=as_json)
 
@@ -117,9 +95,7 @@ def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
         for problem in report.problems:
             results().print(printable(problem), markup=False, soft_wrap=True)
         if report.is_whole:
-            unused = sum(report.unused.values())
-            left = f"; {counted(unused, 'row')} that nothing uses, `diptych repair` drops them" if unused else ""
-            results().print(f"{shown_path(Path(name))} is whole{left}", markup=False, soft_wrap=True)
+            results().print(f"{shown_path(Path(name))} is whole", markup=False, soft_wrap=True)
     if not report.is_whole:
         raise typer.Exit(1)
 
@@ -194,7 +170,7 @@ def restore(
         stages.note(str(untrusted_root(report.target)))
     print_outcome(
         f"{counted(report.pictures, 'picture')} and {counted(report.captions, 'caption')} in "
-        f"{shown_path(report.target)}, with pictures from {printable(str(report.root))}",
+        f"{shown_path(Path(report.target))}, with pictures from {printable(str(report.root))}",
         asdict(report),
         as_json=as_json,
     )

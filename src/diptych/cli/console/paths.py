@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FOLDER_NAME = ".diptych"
 VARIABLE = "DIPTYCH_COLLECTION"
-_COLLECTION_FILE = "collection.json"
+_COLLECTION_FILE = "collection.sqlite"
 
 
 def shown_path(path: Path) -> str:

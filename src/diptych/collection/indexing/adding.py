@@ -17,16 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.cluster import Workers, open_workers
-from diptych.collection.changes.add_report import AddProgress, AddReport, Progress, StageWaits, growing_batches
-from diptych.collection.changes.file_facts import (
-    Describing,
-    FileFacts,
-    PendingRecord,
-    ReadFile,
-    file_status,
-    hashed_file,
-    read_files,
-)
+from diptych.collection.indexing.add_report import AddProgress, AddReport, Progress, StageWaits, growing_batches
 from diptych.collection.indexing.encoding import (
     Encoded,
     EncodingTask,
@@ -38,9 +29,18 @@ from diptych.collection.indexing.encoding import (
     squares_of,
     task_of,
 )
+from diptych.collection.indexing.file_facts import (
+    Describing,
+    FileFacts,
+    PendingRecord,
+    ReadFile,
+    file_status,
+    hashed_file,
+    read_files,
+)
 from diptych.collection.indexing.records import record_name, says_nothing_new, text_hash, text_ids
-from diptych.collection.storage.item import Item, Record, caption_ids
-from diptych.collection.storage.layout import Root
+from diptych.collection.item import Item, Record, caption_ids
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import forget_past
 from diptych.collection.store.items import (

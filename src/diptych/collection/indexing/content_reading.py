@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.changes.add_report import AddProgress, Progress
-from diptych.collection.changes.file_facts import file_status
+from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.indexing.encoding import Source
-from diptych.collection.search.approximate_index import Scoring
-from diptych.collection.search.encoded_query import without_disk_cache
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Root
+from diptych.collection.indexing.file_facts import file_status
+from diptych.collection.item import Item
+from diptych.collection.root import Root
+from diptych.collection.searching.encoded_query import without_disk_cache
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import note_other, put_picture_texts
 from diptych.collection.store.models import Model
-from diptych.collection.store.points import point_table, put_points
+from diptych.collection.store.points import point_table, put_points, read_points
+from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.encoders.image.picture_parts import PictureText, PictureTextReader, read_regions
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
@@ -37,6 +37,7 @@ LOWEST_PRIORITY = 19
 # What is lost by a kill, against the cost of a write.
 PICTURES_AT_ONCE = 64
 COMMIT_EVERY_S = 20.0
+WHOLE_SHARE, KEPT_SCORE = 0.3, 0.9
 
 
 @dataclass
@@ -182,6 +183,12 @@ class TextReading(ContentReading[PictureText, TextReport]):
         put_picture_texts(db, made)
 
 
+def blend_with_whole_image(regions: AnyArray, whole: AnyArray) -> AnyArray:
+    """Return the points of a picture's regions, mixed with that of the whole picture."""
+    mixed = (1 - WHOLE_SHARE) * regions + WHOLE_SHARE * whole.astype(np.float32)
+    return np.asarray(KEPT_SCORE * mixed, dtype=np.float32)
+
+
 class RegionReading(ContentReading[AnyArray, ReadingReport]):
     """Encodes the regions of the pictures that lack them, with one stored model."""
 
@@ -212,9 +219,14 @@ class RegionReading(ContentReading[AnyArray, ReadingReport]):
     def _keep(self, db: Connection, made: Mapping[int, AnyArray]) -> None:
         if _width(db, self._model) is None:
             raise CollectionError(f"the search model {self._model.name!r} was removed meanwhile, and its regions go")
-        contents = np.repeat(np.array(list(made)), [len(points) for points in made.values()])
-        parts = np.concatenate([np.arange(len(points)) for points in made.values()])
-        put_points(db, self._model.id, "region", contents, np.concatenate(list(made.values())), parts)
+        wholes = dict(zip(*read_points(db, self._model.id, "image", list(made))[::2], strict=True))
+        blended = [
+            blend_with_whole_image(regions, wholes[content]) if content in wholes else regions
+            for content, regions in made.items()
+        ]
+        contents = np.repeat(np.array(list(made)), [len(regions) for regions in blended])
+        parts = np.concatenate([np.arange(len(regions)) for regions in blended])
+        put_points(db, self._model.id, "region", contents, np.concatenate(blended), parts)
         db.run("UPDATE model SET has_regions = 1 WHERE id = ?", (self._model.id,))
         note_other(db, "model")
 

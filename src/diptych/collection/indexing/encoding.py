@@ -28,8 +28,8 @@ from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray, IntArray
 from diptych.cluster import Workers
-from diptych.collection.changes.file_facts import file_status
-from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.indexing.file_facts import file_status
+from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.models import Model, check_same_points
 from diptych.collection.store.points import (

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.collection.browse.filter import Filter
-from diptych.collection.changes.add_report import AddReport, Progress
-from diptych.collection.changes.file_facts import checked_choice, kept_facts
+from diptych.collection.filter import Filter
+from diptych.collection.indexing.add_report import AddReport, Progress
 from diptych.collection.indexing.adding import Adding, has_all_models, said_of
 from diptych.collection.indexing.encoding import Encoded, Source, encode, put_encoded, task_of
+from diptych.collection.indexing.file_facts import checked_choice, kept_facts
 from diptych.collection.indexing.records import Sources, text_hash
-from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import Root
+from diptych.collection.item import Item, Record
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import forget_all, forget_past
 from diptych.collection.store.items import (

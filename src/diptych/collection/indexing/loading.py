@@ -16,8 +16,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.indexing.encoding import Encoded, Source, put_encoded
 from diptych.collection.indexing.records import text_hash
-from diptych.collection.search.approximate_index import Scoring
-from diptych.collection.storage.item import (
+from diptych.collection.item import (
     LONGEST_CAPTION,
     LONGEST_LABEL,
     LONGEST_METADATA,
@@ -25,8 +24,9 @@ from diptych.collection.storage.item import (
     is_storable,
     metadata_fault,
 )
-from diptych.collection.storage.layout import Root, search_package
-from diptych.collection.storage.retriever_protocol import Side
+from diptych.collection.packages import search_package
+from diptych.collection.retriever_protocol import Side
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import forget_past
 from diptych.collection.store.items import (
@@ -40,6 +40,7 @@ from diptych.collection.store.items import (
 )
 from diptych.collection.store.models import followed_models
 from diptych.collection.store.points import point_table
+from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
 from diptych.space import Direction

@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import Root
+from diptych.collection.item import Item, Record
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_name
 from diptych.data.caption_files import CaptionedPicture

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from diptych.cluster import open_workers
-from diptych.collection.changes.add_report import AddProgress, Progress
-from diptych.collection.changes.file_facts import content_hash, file_status
+from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.indexing.encoding import (
     Encoded,
     EncodingTask,
@@ -20,8 +19,9 @@ from diptych.collection.indexing.encoding import (
     put_encoded,
     stored_features,
 )
-from diptych.collection.storage.layout import Root
-from diptych.collection.storage.retriever_protocol import SIDES, Side
+from diptych.collection.indexing.file_facts import content_hash, file_status
+from diptych.collection.retriever_protocol import SIDES, Side
+from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.models import check_same_points
 from diptych.collection.store.store import Store

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.collection.changes.retriever_history import LearningRecord as LearningRecord
     from diptych.collection.learning.click_learning import Learning as Learning
     from diptych.collection.learning.click_learning import LearningReport as LearningReport
     from diptych.collection.learning.position_model import CorrectedClicks as CorrectedClicks
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from diptych.collection.learning.retriever_training import rollback as rollback
     from diptych.collection.learning.retriever_training import training_pairs as training_pairs
     from diptych.collection.learning.search_log import SearchLog as SearchLog
+    from diptych.collection.store.model_history import LearningRecord as LearningRecord
 else:
     # Each is imported when it is asked for.
     __getattr__, __all__ = declared_exports(__name__)

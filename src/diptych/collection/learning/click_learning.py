@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import Impressions, PositionModel
 from diptych.collection.learning.retriever_training import (
@@ -22,6 +21,7 @@ from diptych.collection.learning.retriever_training import (
 from diptych.collection.learning.search_log import SearchLog
 from diptych.collection.learning.traffic_trial import MARGIN, Gain, LogGallery, Progress, TrafficTrial
 from diptych.collection.learning.visual_consistency import VisualConsistencyTest
+from diptych.collection.store.model_history import LearningRecord, from_to, utc_now
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.models.fusion.score_fusion import LinearForm

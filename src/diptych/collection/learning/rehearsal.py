@@ -12,6 +12,7 @@ from scipy import sparse
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
+from diptych.collection.item import Item
 from diptych.collection.learning.position_model import Impressions, PositionModel, corrected_clicks
 from diptych.collection.learning.rehearsal_report import (
     RECIPROCAL_RANK,
@@ -23,9 +24,8 @@ from diptych.collection.learning.rehearsal_report import (
 from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
 from diptych.collection.learning.retriever_training import active_retriever, base_name
 from diptych.collection.learning.search_log import word_groups
-from diptych.collection.search.encoded_query import query_features, without_disk_cache
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.searching.encoded_query import query_features, without_disk_cache
 from diptych.errors import InvalidInputError, counted
 from diptych.metrics import GradedRelevance, MeanRank, RecallAtK, evaluate
 

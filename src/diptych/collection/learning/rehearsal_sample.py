@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.changes.file_facts import content_hash, file_status
 from diptych.collection.collection import Collection
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.collection.indexing.file_facts import content_hash, file_status
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.errors import CollectionError, InvalidInputError
 
 Progress = Callable[[str, int, int], None]

@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from diptych.collection.changes.add_report import Progress as StoreProgress
-from diptych.collection.changes.retriever_history import (
+from diptych.collection.collection import Collection
+from diptych.collection.indexing.add_report import Progress as StoreProgress
+from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.retrievers import StoredRetriever
+from diptych.collection.store.model_history import (
     LearningRecord,
     Origin,
-    RetrieverHistory,
     change_to,
     from_to,
     learned_upon,
     utc_now,
 )
-from diptych.collection.collection import Collection
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
-from diptych.collection.storage.saved_retrievers import StoredRetriever
 from diptych.data import CaptionedPicture, CaptionedPictures, Pairs
 from diptych.errors import CollectionError, InvalidInputError
 
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
 
 def learning_history(collection: Collection) -> list[LearningRecord]:
     """Return every change of the retriever, and every comparison that changed nothing, oldest first."""
-    return RetrieverHistory(collection.folder).records(collection.status().fingerprint)
+    return collection.retriever_history()
 
 
 def remember(collection: Collection, record: LearningRecord) -> None:
     """Write down what was compared and not taken."""
-    RetrieverHistory(collection.folder).remember(record)
+    collection.note_retriever(record)
 
 
 def promote(

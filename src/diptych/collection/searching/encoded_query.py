@@ -13,7 +13,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.store.scoring import Scoring
 from diptych.space import Direction, SearchDirection, on_one_scale
 

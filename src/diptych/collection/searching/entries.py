@@ -12,8 +12,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import PointKind, RetrieverProtocol, Side
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
@@ -23,7 +23,7 @@ from diptych.collection.vectors.neighbours import VectorIndex
 from diptych.encoders.image.picture_parts import PictureText
 
 if TYPE_CHECKING:
-    from diptych.collection.storage.layout import Root
+    from diptych.collection.root import Root
     from diptych.collection.store.models import Model
 
 

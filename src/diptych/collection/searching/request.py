@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.collection.browse.filter import Filter
-from diptych.collection.search.query import Query
-from diptych.collection.storage.retriever_protocol import Side
+from diptych.collection.filter import Filter
+from diptych.collection.retriever_protocol import Side
+from diptych.collection.searching.query import Query
 from diptych.errors import InvalidInputError
 
 Target = Literal["images", "texts"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
-from diptych.collection.storage.layout import search_package
+from diptych.collection.packages import search_package
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import read_features
 from diptych.errors import InvalidInputError

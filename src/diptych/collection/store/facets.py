@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.browse.filter import OWN_FIELDS, Filter, text_of
+from diptych.collection.filter import OWN_FIELDS, Filter, text_of
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import MAX_COMPARED, matching_items, value_rows

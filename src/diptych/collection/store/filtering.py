@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import BoolArray, IntArray
-from diptych.collection.browse.filter import OWN_FIELDS, Filter, compare, given_date, number_of
-from diptych.collection.storage.item import iso_time
+from diptych.collection.filter import OWN_FIELDS, Filter, compare, given_date, number_of
+from diptych.collection.item import iso_time
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.values import field_name, stored_value

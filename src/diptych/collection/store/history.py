@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from diptych.collection.storage.item import iso_time
+from diptych.collection.item import iso_time
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS, FORMER_SAID_COLUMNS, next_time
 from diptych.collection.store.kept import put_setting, setting

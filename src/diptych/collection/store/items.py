@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from diptych.arrays import IntArray
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store

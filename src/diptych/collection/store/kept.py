@@ -13,10 +13,10 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.collection.browse.filter import Filter
-from diptych.collection.search.query import HYBRID_OF_MODE, Answers, Query, parse_query
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import LONGEST_NAME
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
+from diptych.collection.names import LONGEST_NAME
+from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, parse_query
 from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id, put_said

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import BoolArray, IntArray
-from diptych.collection.browse.filter import Filter
-from diptych.collection.storage.item import Item
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import matching_items

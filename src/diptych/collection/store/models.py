@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from diptych.collection.storage.layout import LONGEST_NAME, unique_name
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.collection.names import LONGEST_NAME, unique_name
+from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
 from diptych.collection.store.store import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from diptych.atomic_files import Durability
-from diptych.collection.store.store import SqliteStore, Store
+from diptych.collection.store.store import DATABASE, SqliteStore, Store
 from diptych.collection.store.words import create_word_index
 from diptych.errors import MissingPackageError
 
@@ -35,6 +35,13 @@ def open_store(place: Path | str, durability: Durability = "power", replica: str
         opened: Store = _postgres().PostgresStore.open(str(place), durability, replica)
         return opened
     return SqliteStore.open(Path(place), durability)
+
+
+def is_collection(place: Path | str) -> bool:
+    """Return True if there is a collection in a folder or at an address."""
+    if is_address(place):
+        return bool(_postgres().PostgresStore.exists(str(place)))
+    return (Path(place) / DATABASE).is_file()
 
 
 def _postgres() -> ModuleType:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, IntArray
-from diptych.collection.storage.retriever_protocol import PointKind, Side
+from diptych.collection.retriever_protocol import PointKind, Side
 from diptych.collection.store.copying import copy_in, copy_out
 from diptych.collection.store.dialect import Connection, in_words
 from diptych.errors import InvalidInputError

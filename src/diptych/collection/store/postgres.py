@@ -25,6 +25,7 @@ from diptych.arrays import IntArray
 from diptych.atomic_files import Durability
 from diptych.collection.store.dialect import Connection, Values
 from diptych.collection.store.store import (
+    DERIVED,
     MAX_IDLE_CONNECTIONS,
     WRITE_WAIT_S,
     Job,
@@ -247,9 +248,27 @@ class PostgresStore(Store):
             store._set_uuid(db)
         return store
 
+    @classmethod
+    def exists(cls, address: str) -> bool:
+        """Return True if a schema has a collection."""
+        store = cls(address)
+        try:
+            with store.reading() as db:
+                return db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is not None
+        finally:
+            store.close()
+
+    def size(self) -> int:
+        """Return how many bytes the tables and their indexes take."""
+        tables = "SELECT oid FROM pg_class WHERE relnamespace = ?::regnamespace AND relkind = 'r'"
+        sql = f"SELECT sum(pg_total_relation_size(oid)) FROM ({tables}) found"
+        with self.reading() as db:
+            return int(db.value(sql, (self.schema,)) or 0)
+
     def _set_uuid(self, db: Connection) -> None:
         self._uuid = str(db.value("SELECT value FROM meta WHERE name = 'uuid'"))
-        self.derived = Path("~/.cache/diptych").expanduser() / self._uuid
+        self.folder = Path("~/.cache/diptych").expanduser() / self._uuid
+        self.derived = self.folder / DERIVED
         self.derived.mkdir(parents=True, exist_ok=True)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
 from diptych.codes import hamming_distances
-from diptych.collection.storage.retriever_protocol import Side
+from diptych.collection.retriever_protocol import Side
 from diptych.collection.store.points import PointForm, as_stored
 from diptych.space import Direction, IndexForm, Space
 

@@ -53,12 +53,18 @@ class Store(ABC):
     ``derived`` is a folder for files that can be made again from the tables. Nothing here knows what the tables mean.
     """
 
+    folder: Path
     derived: Path
     engine: str
     write_wait: float = WRITE_WAIT_S
 
     def __init__(self) -> None:
+        self._prepare: Callable[[Connection], None] | None = None
         self._forget_connections()
+
+    def prepare_reading(self, prepare: Callable[[Connection], None]) -> None:
+        """Run something at the beginning of each block that reads; what it makes is gone at the end of the block."""
+        self._prepare = prepare
 
     def _forget_connections(self) -> None:
         """Start without connections and threads: in a new store, and in a process that was forked from another."""
@@ -88,6 +94,8 @@ class Store(ABC):
             db = self._begin_reading()
             self._local.db = db
             try:
+                if self._prepare is not None:
+                    self._prepare(db)
                 yield db
             finally:
                 self._local.db = None
@@ -134,6 +142,10 @@ class Store(ABC):
         """Return the number of the latest change, by whichever process; it only grows."""
         with self.reading() as db:
             return int(db.value("SELECT max(id) FROM change") or 0)
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return how many bytes the tables take."""
 
     @abstractmethod
     def close(self) -> None:
@@ -300,6 +312,10 @@ class SqliteStore(Store):
                 done.exception()
             raise
         return cast(Result, done.result())
+
+    def size(self) -> int:
+        """Return how many bytes the database and its log take."""
+        return sum(path.stat().st_size for path in self.folder.glob(f"{DATABASE}*"))
 
     def erase(self, job: Job[Result]) -> Result:
         """Run a job that deletes something for good, also from the write-ahead log."""

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from diptych.collection.browse.filter import OWN_FIELDS, filter_name, number_of, text_of
-from diptych.collection.storage.item import Item
+from diptych.collection.filter import OWN_FIELDS, filter_name, number_of, text_of
+from diptych.collection.item import Item
 from diptych.collection.store.dialect import Connection
 
 TEXT = 0

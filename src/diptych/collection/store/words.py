@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.search.sought_words import FILE_NAME, LABEL, PICTURE, folded_words, said_fields
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
+from diptych.collection.searching.sought_words import FILE_NAME, LABEL, PICTURE, folded_words, said_fields
 from diptych.collection.store.dialect import Connection
 from diptych.encoders.image.picture_parts import PictureText
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.atomic_files import make_durable, read_json, write_json
-from diptych.collection.changes.add_report import AddProgress, Progress
-from diptych.collection.storage.layout import stored_root
+from diptych.collection.indexing.add_report import AddProgress, Progress
+from diptych.collection.root import stored_root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.opening import is_address, open_store
 from diptych.collection.store.store import DATABASE, DERIVED, SqliteStore, Store

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.storage.retriever_protocol import PointKind
+from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import point_blocks, points_by_id, points_of_contents, read_points
 from diptych.collection.store.scoring import Scoring

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
-from diptych.collection.storage.retriever_protocol import PointKind
+from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_by_id
 from diptych.collection.store.postgres import PostgresStore

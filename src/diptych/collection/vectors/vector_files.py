@@ -14,8 +14,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import damage_of, damage_of_note, file_checksum, make_durable, read_json, write_json
-from diptych.collection.storage.layout import search_package
-from diptych.collection.storage.retriever_protocol import PointKind
+from diptych.collection.packages import search_package
+from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.vectors.neighbours import PointBlock, allowed_rows
 

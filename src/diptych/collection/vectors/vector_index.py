@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
-from diptych.collection.storage.retriever_protocol import PointKind
+from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import (
     ROWS_AT_ONCE,

@@ -11,9 +11,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
-from diptych.collection.browse.export import PictureExport
+from diptych.collection.export import PictureExport
 from diptych.collection.items_to_export import items_to_export
-from diptych.collection.search.query import HYBRID_OF_MODE
+from diptych.collection.searching.query import HYBRID_OF_MODE
 from diptych.service.api.files import open_original
 from diptych.service.api.items import find_item, item_document
 from diptych.service.api.search import request_filter, request_terms, run_search

@@ -21,7 +21,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
-from diptych.collection.browse.export import rendered_picture
+from diptych.collection.export import rendered_picture
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
 from diptych.errors import without_folders

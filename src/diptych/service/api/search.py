@@ -23,7 +23,7 @@ from diptych.collection import (
     parse_query,
 )
 from diptych.collection import Query as SearchQuery
-from diptych.collection.search.query import HYBRID_OF_MODE
+from diptych.collection.searching.query import HYBRID_OF_MODE
 from diptych.data.picture_files import split_moment
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog

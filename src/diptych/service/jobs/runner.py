@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from diptych.errors import CollectionBusyError, InvalidInputError, without_folders
+from diptych.atomic_files import exclusive_lock
+from diptych.errors import InvalidInputError, without_folders
 from diptych.service.jobs.store import Job, JobStore
 
 _PATIENCE_SECONDS = 3.0
@@ -141,16 +142,13 @@ class JobRunner:
             self._thread.join()
 
     def _run(self) -> None:
-        # Imported where jobs run: whoever only names a kind of job does not wait for it.
-        from diptych.collection.storage.place import write_lock
-
         while not self._is_stopping.is_set():
             try:
-                with write_lock(self._lock_path):
+                with exclusive_lock(self._lock_path):
                     # They belonged to a runner that has ended.
                     self.store.interrupt_running()
                     self._work()
-            except CollectionBusyError:
+            except BlockingIOError:
                 # Another process runs the jobs of this collection.
                 self._is_stopping.wait(_RETRY_SECONDS)
             except InvalidInputError as refusal:

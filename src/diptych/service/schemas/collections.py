@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from diptych.collection.storage.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
+from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 from diptych.service.schemas.search import PictureWordDocument, SearchMode, Target

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from diptych.collection.search.query import MAX_QUERY_CHARACTERS, MAX_TERMS
+from diptych.collection.searching.query import MAX_QUERY_CHARACTERS, MAX_TERMS
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
 from diptych.cluster import available_processors
-from diptych.collection.storage.item import PLACE_FIELDS, Item, Record, is_storable, metadata_fault
+from diptych.collection.item import PLACE_FIELDS, Item, Record, is_storable, metadata_fault
 from diptych.data.photo_facts.places import has_places, places_at
 from diptych.data.photo_facts.reading import Sidecars
 from diptych.data.picture_files import is_video, split_moment

@@ -10,9 +10,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.collection.changes.add_report import AddProgress, AddReport
-from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import search_package
+from diptych.collection.indexing.add_report import AddProgress, AddReport
+from diptych.collection.item import Item, Record
+from diptych.collection.packages import search_package
 from diptych.data.picture_files import find_pictures, is_video, picture_suffixes, unread_reason
 from diptych.errors import CollectionBusyError, InvalidInputError
 

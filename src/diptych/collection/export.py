@@ -22,8 +22,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.atomic_files import atomic_write
-from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import search_package
+from diptych.collection.item import Item
+from diptych.collection.packages import search_package
 from diptych.data.picture_files import split_moment
 from diptych.data.text_files import written_cells
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
@@ -270,7 +270,7 @@ class PictureExport:
                     one["thumbnail"] = f"thumbnails/{PurePath(one['file']).stem}.jpg"
                     yield one["thumbnail"], [small]
         pages = Environment(
-            loader=PackageLoader("diptych.collection.browse", "page"),
+            loader=PackageLoader("diptych.collection", "page"),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.data.picture_files import is_picture_suffix
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 from diptych.errors import InvalidInputError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
-from diptych.collection.storage.item import Item
+from diptych.collection.item import Item
 from diptych.data.picture_files import is_picture_suffix, split_moment
 from diptych.encoders.image.picture_parts import PictureText, PictureWord
 from diptych.encoders.text.english_words import describing_words, is_english_word

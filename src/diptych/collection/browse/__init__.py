@@ -1,1 +1,0 @@
-"""Looking through a collection without a query: filters, facets, suggestions, thumbnails, export."""

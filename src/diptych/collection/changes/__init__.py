@@ -1,1 +1,0 @@
-"""Changing a collection: adding, removing, encoding, other retrievers, maintenance."""

@@ -1,0 +1,172 @@
+"""How a collection is: counts and sizes; and its items and points as files for other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diptych.collection import export
+from diptych.collection.export import Points
+from diptych.collection.indexing.encoding import missing_contents
+from diptych.collection.item import iso_time
+from diptych.collection.retriever_protocol import SIDES, Side
+from diptych.collection.state import CollectionState
+from diptych.collection.store import kept, models
+from diptych.collection.store.points import point_table
+from diptych.collection.upkeep.checks import Damage, verify
+from diptych.errors import CollectionError, counted
+
+if TYPE_CHECKING:
+    from diptych.collection.reading import CollectionReader
+
+# Without these, items are gone: nothing else has what they say.
+LOST = frozenset({"item", "caption", "model_file", "database"})
+NEIGHBOURS = 20
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Whether a collection is whole.
+
+    ``problems`` are damaged rows and items that lack what they need, a sentence each; ``damaged`` has the rows by
+    table and key, with what is wrong.
+    """
+
+    problems: tuple[str, ...] = ()
+    damaged: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is as it was written, and every item has what it needs."""
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class Status:
+    """Counts, sizes and the retriever of a collection.
+
+    ``stale`` is true while a new retriever is pending: searches still use the old one, and ``reencode`` finishes the
+    change. ``unsearchable`` counts pictures without points, which could not be read. ``updated`` is when an item was
+    last added or changed, ISO 8601 in UTC. ``failures`` are the paths that the last addition skipped, with reasons.
+    ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
+    ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
+    vector index finds, measured when it was built; None where everything is compared. ``texts_read`` counts the
+    pictures whose text has been read, ``with_regions`` those whose regions are searched.
+    """
+
+    folder: str
+    root: str
+    items: int
+    pictures: int
+    captions: int
+    retriever: str
+    fingerprint: str
+    stale: bool
+    pending: str | None
+    pending_done: int
+    unsearchable: int
+    store_bytes: int
+    index_bytes: int
+    updated: str | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    point_bytes: int = 0
+    is_codes: bool = False
+    memory_bytes: int = 0
+    recall: float | None = None
+    texts_read: int = 0
+    with_regions: int = 0
+
+
+def status(state: CollectionState) -> Status:
+    """Return counts, sizes, and whether a change of retriever is unfinished."""
+    with state.store.reading() as db:
+        active, pending = models.active_model(db), models.next_model(db)
+
+        def count(sql: str) -> int:
+            return int(db.value(sql) or 0)
+
+        def pointed(model: models.Model, kind: str) -> int:
+            sql = f"SELECT count(DISTINCT content) FROM {point_table(model.id, kind)}"  # type: ignore[arg-type]
+            return count(sql) if model.width else 0
+
+        indexes = state.searched(active).indexes if active.width else {}
+        recalls = [index.status(db).recall for index in indexes.values()]
+        n_points = sum(count(f"SELECT count(*) FROM {point_table(active.id, kind)}") for kind in indexes)
+        point_bytes = active.width * 2 if active.form == "f16" else active.width
+        latest = db.value("SELECT max(updated_ns) FROM item")
+        return Status(
+            folder=str(state.folder),
+            root=str(state.root.folder),
+            items=count("SELECT count(*) FROM item"),
+            pictures=count("SELECT count(*) FROM item WHERE path IS NOT NULL"),
+            captions=count("SELECT count(*) FROM caption"),
+            retriever=active.name,
+            fingerprint=active.fingerprint,
+            stale=pending is not None,
+            pending=None if pending is None else pending.name,
+            pending_done=0 if pending is None else pointed(pending, "image"),
+            unsearchable=len(missing_contents(db, active, "image")),
+            store_bytes=state.store.size(),
+            index_bytes=sum(path.stat().st_size for path in state.store.derived.rglob("*") if path.is_file()),
+            updated=None if latest is None else iso_time(latest),
+            failures=kept.unread_files(db),
+            point_bytes=point_bytes,
+            is_codes=active.form == "bits",
+            memory_bytes=n_points * point_bytes,
+            recall=min((recall for recall in recalls if recall < 1), default=None),
+            texts_read=count("SELECT count(*) FROM picture_text"),
+            with_regions=pointed(active, "region"),
+        )
+
+
+def check(state: CollectionState) -> CheckReport:
+    """Compare every row with its checksum, the tables with each other, and items with points."""
+    damages = verify(state.store)
+    problems = [f"{damage}; {_remedy(damage)}" for damage in damages]
+    with suppress(CollectionError), state.store.reading() as db:
+        stored = models.models(db)
+        for model in stored:
+            of = f"of the retriever {model.name!r} " if len(stored) > 1 else ""
+            if model.state == "unfinished":
+                problems.append(f"the points {of}are unfinished; add it again, or remove it")
+            elif model.state != "resting":
+                lacking = ((side, len(missing_contents(db, model, side))) for side in SIDES)
+                problems += [_lack_of_points(side, number, of) for side, number in lacking if number]
+    return CheckReport(tuple(problems), {f"{one.table} {', '.join(map(str, one.key))}": one.problem for one in damages})
+
+
+def _remedy(damage: Damage) -> str:
+    if damage.table in LOST:
+        return "restore the collection from a backup"
+    return "`diptych repair` makes it again"
+
+
+def _lack_of_points(side: Side, number: int, of: str) -> str:
+    has, is_not, it = ("has", "is", "it") if number == 1 else ("have", "are", "them")
+    what = counted(number, "picture" if side == "image" else "caption")
+    return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
+
+
+def write_export(
+    collection: CollectionReader, path: str | os.PathLike[str], format: str | None, with_points: bool
+) -> None:
+    """Write the items or the points of a collection to a file."""
+    target = Path(path)
+    kind = export.export_format(target, format)
+    if kind in ("csv", "jsonl", "parquet"):
+        points = collection.points("image") if with_points else None
+        export.write_items(target, kind, collection, collection.texts_in_pictures(), points)
+        return
+    sides: dict[str, Points] = {side: collection.points(side) for side in SIDES}
+    width = max(rows.shape[1] for _, rows in sides.values())
+    sides = {side: (ids, rows if ids else np.zeros((0, width), rows.dtype)) for side, (ids, rows) in sides.items()}
+    if kind == "faiss":
+        export.write_faiss(target, sides, collection.metric)
+    else:
+        export.write_points(target, kind, sides)

@@ -1,0 +1,76 @@
+"""The folder of pictures that stored paths are relative to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from diptych.collection.trusted_root import untrusted_root
+from diptych.data.picture_files import split_moment
+
+
+def stored_root(root: Path, folder: Path) -> str:
+    """Return the root as seen from the collection when it is around it, else its full path."""
+    root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
+    return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
+
+
+class Root:
+    """The folder that stored paths are relative to, and whether files below it may be opened.
+
+    ``untrusted_by`` is the collection whose user has not named the folder, so that nothing below it may be opened.
+
+    >>> root = Root("/photos")
+    >>> root.stored("/photos/a/b.jpg"), root.stored("/elsewhere/c.jpg"), str(root.file("a/b.jpg"))
+    ('a/b.jpg', '/elsewhere/c.jpg', '/photos/a/b.jpg')
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], untrusted_by: Path | None = None) -> None:
+        self._untrusted_by = untrusted_by
+        self.folder = Path(os.path.abspath(folder))
+        self._prefix = str(self.folder).rstrip(os.sep) + os.sep
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if files below it may be opened."""
+        return self._untrusted_by is None
+
+    def check_trusted(self) -> None:
+        """Raise where this user has not named the folder, so that no file below it may be opened."""
+        if self._untrusted_by is not None:
+            raise untrusted_root(self._untrusted_by)
+
+    def file(self, stored: str) -> Path:
+        """Return the file of a stored path; a moment of a video keeps its time."""
+        # Every answer has one, and a path is made faster of one text than of two.
+        is_inside = stored[:1] != "/" and ":" not in stored
+        return Path(self._prefix + stored) if is_inside else self.folder / stored
+
+    def picture(self, stored: str) -> Path:
+        """Return the file of a stored path; of a moment, that of its video."""
+        path = self.file(stored)
+        return split_moment(path)[0] if "#" in stored else path
+
+    def given(self, path: str | os.PathLike[str]) -> Path:
+        """Return the absolute path of what a user names: seen from the current folder, or else from the root."""
+        name = os.path.expanduser(path)
+        full = os.path.abspath(name)
+        if not os.path.isabs(name) and not os.path.lexists(full) and os.path.lexists(self.folder / name):
+            return self.folder / name
+        # Thousands of files come this way, and most are given as they should be.
+        return path if isinstance(path, Path) and name == full else Path(full)
+
+    def stored(self, path: str | os.PathLike[str]) -> str:
+        """Return the stored form of an absolute path."""
+        name = os.fspath(path)
+        return name.removeprefix(self._prefix).replace(os.sep, "/") if name.startswith(self._prefix) else name
+
+    def is_missing(self, stored: str) -> bool:
+        """Return True if the file of a stored path is gone; one that merely cannot be reached is not."""
+        name = os.path.join(self.folder, stored)
+        try:
+            # Paths are slow to make, and few are moments.
+            os.stat(split_moment(name)[0] if "#" in stored else name)
+        except OSError as problem:
+            return isinstance(problem, (FileNotFoundError, NotADirectoryError))
+        return False

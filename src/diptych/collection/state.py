@@ -1,0 +1,148 @@
+"""What an open collection works with: its store, columns, loaded retrievers, vector indexes and root."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+
+from diptych.atomic_files import Durability, checked_durability
+from diptych.collection.item import iso_time
+from diptych.collection.retrievers import LoadedRetrievers
+from diptych.collection.root import Root, stored_root
+from diptych.collection.searching.encoded_query import QueryEmbeddingCache
+from diptych.collection.searching.entries import SearchedModel, SearchView
+from diptych.collection.store import models
+from diptych.collection.store.columns import ColumnCache, Columns
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.history import past_view
+from diptych.collection.store.kept import put_setting, setting
+from diptych.collection.store.model_history import model_at
+from diptych.collection.store.models import LoadRetriever, Model
+from diptych.collection.store.opening import open_store
+from diptych.collection.store.points import POINT_KINDS
+from diptych.collection.store.scoring import Scoring
+from diptych.collection.store.store import Store
+from diptych.collection.store.suggestions import SuggestionCache
+from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
+from diptych.collection.vectors.vector_index import vector_index
+from diptych.errors import CollectionBusyError
+from diptych.space import Direction
+
+ROOT = "root"
+"""The setting that has the folder of the pictures, as seen from the collection where it lies around it."""
+
+
+class CollectionState:
+    """An open collection, as it is or as it was at a time; every look at it is one transaction.
+
+    ``folder`` is that of SQLite; of PostgreSQL, where this machine keeps what belongs to the collection.
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        load_retriever: LoadRetriever,
+        *,
+        durability: Durability | None = None,
+        root: Path | None = None,
+        write_wait: float | None = None,
+    ) -> None:
+        self.place = place
+        self.store: Store = open_store(
+            Path(place) if not isinstance(place, str) else place, checked_durability(durability)
+        )
+        self.folder: Path = self.store.folder
+        if write_wait is not None:
+            self.store.write_wait = write_wait
+        self.moment: int | None = None
+        self.suggestions = SuggestionCache(self.store)
+        self.load_retriever = load_retriever
+        self.loaded = LoadedRetrievers(self.store, load_retriever)
+        self.columns = ColumnCache(self.store)
+        self._searched: dict[int, SearchedModel] = {}
+        self._lock = threading.Lock()
+        self._named_root = root
+        if root is not None:
+            check_root(self.folder, root)
+
+    @property
+    def root(self) -> Root:
+        """The folder of pictures: the one that was named, or the recorded one, which may not be trusted."""
+        if self._named_root is not None:
+            return Root(self._named_root)
+        return self._recorded
+
+    @cached_property
+    def _recorded(self) -> Root:
+        with self.store.reading() as db:
+            recorded = Path(os.path.abspath(self.folder / setting(db, ROOT, "..")))
+        return Root(recorded, None if is_trusted_root(self.folder, recorded) else self.folder)
+
+    def keep_root(self) -> None:
+        """Record the root that was named and trust it from now on, where both can be written now."""
+        if self._named_root is None:
+            return
+        stored = stored_root(self._named_root, self.folder)
+        with suppress(CollectionBusyError, OSError):
+            with self.store.reading() as db:
+                is_known = setting(db, ROOT) == stored
+            if not is_known:
+                self.store.write(lambda db: put_setting(db, ROOT, stored))
+            trust_root(self.folder, self._named_root)
+
+    @contextmanager
+    def looking(self) -> Iterator[tuple[Connection, Columns]]:
+        """Read in one transaction, with the columns of its items."""
+        with self.store.reading() as db:
+            yield db, self.columns.current(db)
+
+    @contextmanager
+    def searching(self, name: str | None = None) -> Iterator[SearchView]:
+        """Read in one transaction, with a stored retriever that is loaded."""
+        with self.looking() as (db, columns):
+            model = (
+                models.model_named(db, name)
+                if name is not None or self.moment is None
+                else model_at(db, iso_time(self.moment))
+            )
+            yield SearchView(db, columns, self.searched(model), self.root)
+
+    def go_back(self, moment_ns: int) -> None:
+        """Show the items of a time from now on."""
+        self.moment = moment_ns
+        self.store.prepare_reading(lambda db: past_view(db, moment_ns))
+
+    def searched(self, model: Model) -> SearchedModel:
+        """Return a model with its retriever and its vector indexes, loaded once."""
+        retriever = self.loaded.of(model)
+        with self._lock:
+            known = self._searched.get(model.id)
+            if known is None or known.model != model or known.retriever is not retriever:
+                indexes = {} if known is None else dict(known.indexes)
+                for kind in POINT_KINDS:
+                    direction: Direction = "image_query" if kind == "text" else "text_query"
+                    scoring = Scoring(retriever.space, direction)
+                    indexes.setdefault(kind, vector_index(self.store, model.id, kind, scoring))
+                known = SearchedModel(model, retriever, indexes, QueryEmbeddingCache(retriever))
+                self._searched[model.id] = known
+            return known
+
+    def close(self) -> None:
+        """Wait for what is being made, and close the database."""
+        self.columns.wait()
+        self.suggestions.wait()
+        self.store.close()
+
+
+def recorded_root(place: str | os.PathLike[str]) -> Path:
+    """Return the folder of pictures that a collection records, without loading anything else of it."""
+    store = open_store(os.fspath(place))
+    try:
+        with store.reading() as db:
+            return Path(os.path.abspath(store.folder / setting(db, ROOT, "..")))
+    finally:
+        store.close()
