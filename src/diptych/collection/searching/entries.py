@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import PointKind, RetrieverProtocol, Side
+from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
