@@ -41,8 +41,8 @@ def test_words_find_their_pictures(scenes: tuple[Path, list[str], Retriever]) ->
         assert hits >= 20
         scores = retriever.similarity([folder / "000.png"], captions[:1])[0, 0]
         answer = collection.search(captions[0], k=N_TEST, filter="name:000.png")[0]
-        assert answer.score == pytest.approx(scores, abs=1e-4)
-        assert answer.probability == pytest.approx(retriever.probability([scores], "text_to_image")[0], abs=1e-4)
+        assert answer.score == pytest.approx(scores, abs=1e-3)
+        assert answer.probability == pytest.approx(retriever.probability([scores], "text_to_image")[0], abs=5e-3)
     with Collection.open(folder / ".diptych") as again:
         assert again.add(folder).unchanged == N_TEST
         assert [a.id for a in again.search(captions[0])] == [a.id for a in found[0]]
@@ -88,5 +88,5 @@ def test_what_is_asked_is_not_kept_on_disk(scenes: tuple[Path, list[str], Retrie
         after = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
         assert after == before
         assert collection.search("a red car", k=1)[0].score == pytest.approx(
-            float(retriever.similarity([folder / "000.png"], ["a red car"])[0, 0])
+            float(retriever.similarity([folder / "000.png"], ["a red car"])[0, 0]), abs=1e-3
         )

@@ -150,7 +150,10 @@ class Collection(CollectionReader):
         store.write(begin)
         store.close()
         options["root"] = None if refused_root(place, named) else named
-        return cls(folder, durability=durability, **options)
+        made = cls(folder, durability=durability, **options)
+        with made._state.store.reading() as db:
+            made._state.loaded.keep(models.active_model(db), chosen)
+        return made
 
     @classmethod
     def open(

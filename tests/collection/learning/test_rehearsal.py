@@ -93,14 +93,16 @@ def test_a_better_retriever_wins_by_as_much_as_counting_says(
     (group,) = report.questions
     main, first, ten = group.differences
     assert [main.measure, first.measure, ten.measure] == ["reciprocal rank", "R@1", "R@10"]
-    assert main.old == pytest.approx(old.mean())
-    assert main.new == pytest.approx(new.mean())
+    # Stored points have 16 bits, by which neighbours may change places.
+    assert main.old == pytest.approx(old.mean(), abs=2e-3)
+    assert main.new == pytest.approx(new.mean(), abs=2e-3)
     assert first.new == pytest.approx((new == 1).mean())
     # One value for a picture, whatever the number of its captions: they are asked about the same thing.
     sums = [np.bincount(owners, values) * len(items) / len(captions) for values in (new, old)]
     test = randomisation_test(*sums, trials=20_000)
-    assert main.p_value == test.p_value < 0.01
-    assert main.difference == pytest.approx(test.difference)
+    assert main.p_value == pytest.approx(test.p_value, abs=1e-3)
+    assert main.p_value < 0.01
+    assert main.difference == pytest.approx(test.difference, abs=2e-3)
     assert main.low < main.difference < main.high
     assert (group.n_questions, group.n_units) == (len(captions), N_SCENES)
     assert (group.n_won, group.n_lost) == ((new > old).sum(), (new < old).sum())
@@ -142,7 +144,8 @@ def test_the_other_way_round_the_same_is_lost(
 
 
 def contents(folder: Path) -> dict[str, str]:
-    files = (path for path in folder.rglob("*") if path.is_file())
+    # The files of SQLite change when they are read: the log is brought into the database.
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("collection.sqlite"))
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

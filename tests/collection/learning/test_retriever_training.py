@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from diptych.collection.search.live_state import LiveState
 
-from diptych.collection import Collection, CollectionError
+from diptych.collection import Collection, CollectionError, retrievers
 from diptych.collection.learning import LearningRecord, learning_history, rollback
 from diptych.collection.learning.retriever_training import base_name, promote, remember
-from diptych.collection.store.model_history import RetrieverHistory, utc_now
+from diptych.collection.retrievers import RetrieverChanges
+from diptych.collection.store.model_history import utc_now
 from tests.doubles import ToyRetriever
 
 
@@ -65,7 +65,7 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    for what, moment_of_death in ((Collection, "add_retriever"), (LiveState, "write_layout")):
+    for what, moment_of_death in ((Collection, "add_retriever"), (retrievers, "remember")):
         with monkeypatch.context() as patch:
             patch.setattr(what, moment_of_death, die)
             with pytest.raises(Killed):
@@ -75,7 +75,7 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
             assert learning_history(again) == []
             assert [answer.item.id for answer in again.search("anything")] == before
     with monkeypatch.context() as patch:
-        patch.setattr(RetrieverHistory, "remember", die)
+        patch.setattr(RetrieverChanges, "tidy", die)
         with pytest.raises(Killed):
             promote(collection, ToyRetriever(1), compared(collection))
     with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
@@ -83,20 +83,6 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
         assert [record.action for record in learning_history(again)] == ["promoted"]
         rollback(again)
         assert active_name(again) == "toy 0"
-
-
-def test_half_a_line_is_no_record_and_swallows_none(collection: Collection) -> None:
-    first = compared(collection)
-    remember(collection, first)
-    history = RetrieverHistory(collection.folder)
-    with history.path.open("a") as stream:
-        stream.write('{"time": "2026-')
-    remember(collection, first)
-    assert learning_history(collection) == [first, first]
-    announced = LearningRecord(utc_now(), "promoted", "a", "fa", "b", "fb")
-    with pytest.raises(Killed), history.change(announced):
-        raise Killed
-    assert learning_history(collection) == [first, first]
 
 
 def test_without_the_former_retriever_there_is_no_way_back(collection: Collection) -> None:
@@ -136,7 +122,7 @@ def test_an_interrupted_promotion_is_not_forgotten_by_the_next_step(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(RetrieverHistory, "remember", die)
+        patch.setattr(RetrieverChanges, "tidy", die)
         with pytest.raises(Killed):
             promote(collection, ToyRetriever(1), compared(collection))
     remember(collection, compared(collection))
@@ -174,7 +160,7 @@ def test_the_last_three_former_retrievers_stay_and_what_a_person_added_is_theirs
     for turn in range(1, 6):
         collection.set_retriever(ToyRetriever(turn))
     assert {each.name for each in collection.retrievers()} == {"toy 5", "toy 4", "toy 3", "toy 2", "toy 7"}
-    assert not collection.verify().unused_tables
+    assert collection.verify().is_whole
     assert [rollback(collection).after for _ in range(3)] == ["toy 4", "toy 3", "toy 2"]
     with pytest.raises(CollectionError, match="'toy 1' is no longer stored"):
         rollback(collection)
@@ -186,7 +172,7 @@ def test_learning_again_and_again_keeps_three_and_what_they_were_learned_upon(co
         promote(collection, ToyRetriever(turn), compared(collection))
         assert base_name(collection, "clicks") == "toy 0"
     assert {each.name for each in collection.retrievers()} == {"toy 6", "toy 5", "toy 4", "toy 0"}
-    assert not collection.verify().unused_tables
+    assert collection.verify().is_whole
     assert rollback(collection).after == "toy 5"
     assert base_name(collection, "clicks") == "toy 0"
 
@@ -200,14 +186,14 @@ def test_whoever_is_killed_while_switching_finds_the_old_one_or_a_way_back(
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    for what, moment_of_death in ((LiveState, "write_layout"), (RetrieverHistory, "remember")):
+    for what, moment_of_death in ((retrievers, "remember"), (RetrieverChanges, "tidy")):
         with monkeypatch.context() as patch:
             patch.setattr(what, moment_of_death, die)
             with pytest.raises(Killed):
                 collection.reencode()
         with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
             is_new = active_name(again) == "toy 1"
-            assert is_new == (moment_of_death == "remember")
+            assert is_new == (moment_of_death == "tidy")
             assert [record.after for record in learning_history(again)] == (["toy 1"] if is_new else [])
     with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
         assert rollback(again).after == "toy 0"

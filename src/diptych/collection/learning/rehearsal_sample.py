@@ -16,6 +16,7 @@ from diptych.collection.collection import Collection
 from diptych.collection.indexing.file_facts import content_hash, file_status
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.store.scoring import Scoring
 from diptych.errors import CollectionError, InvalidInputError
 
 Progress = Callable[[str, int, int], None]
@@ -96,9 +97,16 @@ class PictureSample:
                 f"{candidate.name} cannot read any of the {len(items):,} pictures that were drawn; check the folder of "
                 "the pictures with: diptych index FOLDER"
             )
-        new = candidate.images_to_points(features)
+        scoring = Scoring(collection.retriever.space, "text_query")
+        old, new = scoring.comparable(old[rows], "image"), _stored(candidate, features)
         sampled = tuple(known[ids[row]] for row in rows)
-        return cls(sampled, old[rows], new, time.perf_counter() - started, picture_seconds, keeper is None)
+        return cls(sampled, old, new, time.perf_counter() - started, picture_seconds, keeper is None)
+
+
+def _stored(candidate: RetrieverProtocol, features: FloatArray) -> AnyArray:
+    """Return the points of pictures as they would be stored, so that both retrievers are rounded alike."""
+    scoring = Scoring(candidate.space, "text_query")
+    return scoring.comparable(scoring.stored(candidate.images_to_points(features)), "image")
 
 
 def _with_same_features(collection: Collection, candidate: RetrieverProtocol) -> str | None:
