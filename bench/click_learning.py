@@ -3,9 +3,9 @@
     python -m bench.click_learning [--quick] [--searches N] [--items N] [--queries N]
 
 Searches are made up, twenty answers each, of items with random features of the default retriever's width, and written
-to the SQLite file of a click log as the service writes them. Measured is what `diptych learn` does: reading that file,
+to the tables of an empty collection as the service writes them. Measured is what `diptych learn` does: reading them,
 and learning, from the searches to the learned memory of queries, by a retriever that costs nothing. Bars, for a million
-searches and 100,000 items: at most ten minutes on two cores, and at most 4 GB in all. The file takes about a gigabyte.
+searches and 100,000 items: at most ten minutes on two cores, and at most 4 GB in all. The tables take about a gigabyte.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,10 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.collection.learning import SearchLog
 from diptych.collection.learning.traffic_trial import Gain, LogGallery, TrafficTrial
-from diptych.service.clicks.database import connect
-from diptych.service.clicks.export import text_query_searches
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.opening import create_store
+from diptych.collection.store.store import Store
+from diptych.service.clicks.exports import text_query_searches
 from diptych.space import Space
 
 WIDTH = 2560
@@ -36,9 +37,9 @@ KINDS = 200
 SHOWN = 20
 SECONDS_BAR = 600.0
 GIGABYTES_BAR = 4.0
-INSERT_SEARCH = "INSERT INTO searches VALUES (?, ?, ?, ?, NULL, 1, 'images', 1, 0, 0.5, ?, ?)"
-INSERT_PAGE = "INSERT INTO pages VALUES (?, 1, ?, ?, ?)"
-INSERT_CLICK = "INSERT INTO clicks (search, item, position, kind, time) VALUES (?, ?, ?, 'open', ?)"
+SEARCH_COLUMNS = ("id", "name", "time", "query", "plain", "target", "model", "fingerprint", "no_good_match", "clicked")
+PAGE_COLUMNS = ("search", "first", "length", "time", "items")
+CLICK_COLUMNS = ("search", "item", "position", "kind", "time")
 
 
 class FreeRetriever:
@@ -62,7 +63,7 @@ class FreeRetriever:
         return np.asarray(features @ self._projection)
 
 
-def make_log(n_searches: int, n_items: int, n_queries: int, path: Path, seed: int = 0) -> FloatArray:
+def make_log(n_searches: int, n_items: int, n_queries: int, store: Store, seed: int = 0) -> FloatArray:
     """Write searches whose visitors want some kinds of items to a click log, and return the items' features."""
     rng = np.random.default_rng(seed)
     kinds, kind = rng.standard_normal((KINDS, WIDTH)).astype(np.float32), rng.integers(0, KINDS, n_items)
@@ -77,34 +78,25 @@ def make_log(n_searches: int, n_items: int, n_queries: int, path: Path, seed: in
     clicked = rng.random(shown.shape) < np.where(wanted, 0.9, 0.1) / np.arange(1, SHOWN + 1)
     queries = [f"word{number} thing{number % 97}" for number in range(n_queries)]
     visitors = rng.integers(0, max(1, n_searches // 10), n_searches).tolist()
-    with closing(connect(path)) as connection:
-        # Nothing is lost that could not be made up again.
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("BEGIN")
-        connection.execute("INSERT INTO retrievers VALUES (1, 'default', 'f')")
-        connection.executemany("INSERT INTO queries VALUES (?, ?)", enumerate(queries, start=1))
-        searches = zip(asked.tolist(), clicked.any(axis=1).tolist(), visitors, strict=True)
-        connection.executemany(
-            INSERT_SEARCH,
+
+    def write(db: Connection) -> None:
+        db.load("query", ("id", "text"), enumerate(queries, start=1))
+        searches = enumerate(zip(asked.tolist(), clicked.any(axis=1).tolist(), visitors, strict=True), start=1)
+        facts = (1, "images", "default", "f", 0)
+        db.load(
+            "search",
+            (*SEARCH_COLUMNS, "visitor"),
             (
-                (
-                    number,
-                    number.to_bytes(16, "big"),
-                    float(number - 1),
-                    query + 1,
-                    has_click,
-                    visitor.to_bytes(8, "big"),
-                )
-                for number, (query, has_click, visitor) in enumerate(searches, start=1)
+                (number, f"{number:032x}", float(number - 1), query + 1, *facts, int(has_click), f"{visitor:016x}")
+                for number, (query, has_click, visitor) in searches
             ),
         )
         pages = enumerate(shown, start=1)
-        connection.executemany(
-            INSERT_PAGE,
-            ((number, SHOWN, float(number - 1), json.dumps(item_names(items))) for number, items in pages),
-        )
-        connection.executemany(INSERT_CLICK, click_rows(shown, clicked))
-        connection.execute("COMMIT")
+        rows = ((number, 1, SHOWN, float(number - 1), json.dumps(item_names(items))) for number, items in pages)
+        db.load("page", PAGE_COLUMNS, rows)
+        db.load("click", CLICK_COLUMNS, click_rows(shown, clicked))
+
+    store.write(write)
     return features
 
 
@@ -113,17 +105,17 @@ def item_names(items: np.ndarray) -> list[str]:
     return [f"{number:032x}" for number in items.tolist()]
 
 
-def click_rows(shown: np.ndarray, clicked: np.ndarray) -> Iterator[tuple[int, str, int, float]]:
-    """Yield the search, the item, the position and the time of each click."""
+def click_rows(shown: np.ndarray, clicked: np.ndarray) -> Iterator[tuple[int, str, int, str, float]]:
+    """Yield the search, the item, the position, the kind and the time of each click."""
     for search, place in np.argwhere(clicked).tolist():
-        yield search + 1, f"{shown[search, place]:032x}", place + 1, float(search)
+        yield search + 1, f"{shown[search, place]:032x}", place + 1, "open", float(search)
 
 
-def learn(path: Path, features: FloatArray) -> tuple[dict[str, float], Gain]:
+def learn(store: Store, features: FloatArray) -> tuple[dict[str, float], Gain]:
     """Read a click log and learn from it; return the seconds of both, and the gain on later searches."""
     retriever: Any = FreeRetriever(0)
     start = time.perf_counter()
-    log = SearchLog.from_searches(text_query_searches(path))
+    log = SearchLog.from_searches(text_query_searches(store))
     read = time.perf_counter()
     rows = np.array([int(name, 16) for name in log.items])
     trial = TrafficTrial(retriever, retriever, log, LogGallery(log.items, features, rows), progress=lambda *_: None)
@@ -145,9 +137,10 @@ def main() -> int:
     items = options.items or (10_000 if options.quick else 100_000)
     report = SpeedReport(__file__, options)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "clicks.sqlite"
-        features = make_log(searches, items, options.queries, path)
-        seconds, gain = learn(path, features)
+        store = create_store(Path(folder) / "store")
+        features = make_log(searches, items, options.queries, store)
+        seconds, gain = learn(store, features)
+        store.close()
     work = f"{searches:,} searches of {items:,} items"
     report.bound(f"reading a click log of {work}, and learning", [sum(seconds.values())], SECONDS_BAR)
     memory = [peak_resident_bytes() / 1e9]

@@ -29,7 +29,6 @@ from bench.filled_collection import painted_collection
 from bench.servers import Memory, free_port, load, process
 from diptych.collection import Collection
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.log import click_log_path
 
 WRITES, UPLOADS = 0.10, 0.02
 TAIL_BAR, MEMORY_BAR, JUDGED_MINUTES = 3.0, 0.01, 10.0
@@ -83,7 +82,7 @@ def main() -> int:
             resident, growth = memory.growth()
         print((room / "server.log").read_text()[-2000:], end="")
         missing = lost(folder, report)
-        with ClickLog(click_log_path(folder)) as log:
+        with Collection.open(folder) as collection, ClickLog(collection.store) as log:
             logged = log.counts().clicks
     latencies = table(report["turns"], report["seconds"])
     statuses = Counter((kind, status) for kind, _, _, status in report["turns"] if status not in (200, 201, 204))

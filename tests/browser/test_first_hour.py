@@ -19,8 +19,7 @@ from diptych.data.datasets.scenes import Scene, make_scene, write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import Random
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.export import text_query_searches
-from diptych.service.clicks.log import click_log_path
+from diptych.service.clicks.exports import text_query_searches
 from tests.browser.axe import serious
 from tests.browser.test_keyboard import FOCUS_IS_DRAWN
 
@@ -137,7 +136,7 @@ def _click_on_what_was_meant(collection: Collection) -> None:
     """People ask what others ask, too, are shown anything, and click mostly on the place, more often on the first."""
     places, chance = _places(collection), np.random.default_rng(0)
     found = [chance.permutation([*places])[:FOUND] for _ in range(N_QUERIES)]
-    with ClickLog(click_log_path(collection.folder)) as log:
+    with ClickLog(collection.store) as log:
         for _ in range(N_SEARCHES):
             number, person = int(chance.integers(N_QUERIES)), int(chance.integers(N_PEOPLE))
             meant = make_scene(1000 + number)
@@ -272,7 +271,8 @@ def _search_and_click(page: Page, hand: Mouse, home: Path, meant: Scene, places:
         hand.open_answer(wanted)
     assert clicked.value.status == 201
     page.keyboard.press("Escape")
-    *_, (_, visitor, _, query, first, items, positions) = text_query_searches(click_log_path(home))
+    with Collection.open(home) as collection:
+        *_, (_, visitor, _, query, first, items, positions) = text_query_searches(collection.store)
     assert (query, first, [*items], positions) == (meant.captions[0].lower(), 1, found, {wanted + 1})
     assert visitor is not None, "whoever signed in is a visitor"
     return found

@@ -20,9 +20,9 @@ from diptych.collection.learning import (
     learning_history,
 )
 from diptych.collection.learning.retriever_training import promote
+from diptych.collection.store.opening import create_store
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.export import text_query_searches
-from diptych.service.clicks.log import click_log_path
+from diptych.service.clicks.exports import text_query_searches
 from diptych.service.schemas.jobs import LearnParameters
 from tests.cli.command_line import Run, World
 
@@ -48,13 +48,14 @@ def searched(log: ClickLog, query: str, shown: list[str], clicked: str | None, *
 
 
 def test_the_served_log_is_read_by_position_and_words_alone_count(tmp_path: Path) -> None:
-    with ClickLog(tmp_path / "clicks.sqlite") as log:
+    store = create_store(tmp_path)
+    with ClickLog(store) as log:
         searched(log, "a dog", ["x", "y"], "y")
         searched(log, "A  Dog", ["y", "x"], "y")
         searched(log, "a dog", ["x", "y"], None)
         searched(log, "a dog - cat", ["x"], "x")
         searched(log, "a dog", ["t"], "t", target="texts")
-    seen = SearchLog.from_searches(text_query_searches(tmp_path / "clicks.sqlite")).impressions()
+    seen = SearchLog.from_searches(text_query_searches(store)).impressions()
     counted = zip(seen.item_ids, seen.positions, seen.shown, seen.clicked, strict=True)
     assert seen.queries == ("a dog",)
     assert {(seen.items[item], *map(int, rest)) for item, *rest in counted} == {
@@ -71,10 +72,10 @@ def test_too_few_clicks_change_nothing_and_are_remembered(run: Run, world: World
     with Collection.open(world.collection) as collection:
         ids = [item.id for item in collection][:3]
         before = collection.status().fingerprint
-    with ClickLog(click_log_path(world.collection)) as log:
+    with Collection.open(world.collection) as collection, ClickLog(collection.store) as log:
         searched(log, "a red ball", ids, None)
     assert run("learn", world.pictures).exit_code != 0
-    with ClickLog(click_log_path(world.collection)) as log:
+    with Collection.open(world.collection) as collection, ClickLog(collection.store) as log:
         searched(log, "a red ball", ids, ids[1])
     told = run("learn", world.pictures, "--dry-run")
     assert told.exit_code == 0

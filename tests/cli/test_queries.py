@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.cli.command_line import Run
+from tests.doubles.toy_retriever import ToyRetriever
 
 # Table II of Dong et al. (2018): visualness and clicks.
 TABLE = {
@@ -105,12 +106,11 @@ def test_a_log_that_cannot_be_read_is_one_clear_error(run: Run, tmp_path: Path) 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection with the log of a service: visual queries are answered, others are not."""
+    from diptych.collection import Collection
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.log import click_log_path
 
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "collection.json").write_text("{}")
-    with ClickLog(click_log_path(folder)) as log:
+    folder = tmp_path_factory.mktemp("served") / "collection"
+    with Collection.create(folder, ToyRetriever()) as collection, ClickLog(collection.store) as log:
         for query, times, answered in (("red flower", 12, 12), ("funny quotes", 12, 1), ("item:x", 3, 0)):
             for number in range(times):
                 search = log.record_search(
@@ -152,8 +152,13 @@ def test_the_log_of_a_service_tells_what_goes_unanswered(run: Run, served: Path)
     assert not math.isnan(report["spearman"][0]["coefficient"])
 
 
-def test_the_database_of_a_service_can_be_named_itself(run: Run, served: Path, tmp_path: Path) -> None:
-    printed = run("queries", served / "service" / "clicks.sqlite", "--quiet").stdout
+def test_a_served_collection_is_printed_and_an_empty_log_is_one_clear_error(
+    run: Run, served: Path, tmp_path: Path
+) -> None:
+    from diptych.collection import Collection
+
+    printed = run("queries", served, "--quiet").stdout
     assert "Groups that fail" in printed
     assert "[red] [flower]" in printed
-    assert "nothing was logged" in run("queries", tmp_path / "none.sqlite", "--quiet").output
+    Collection.create(tmp_path / "empty", ToyRetriever()).close()
+    assert "nothing was logged" in run("queries", tmp_path / "empty", "--quiet").output

@@ -11,7 +11,6 @@ from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.log import click_log_path
 from tests.cli.command_line import Run, World
 
 
@@ -35,7 +34,7 @@ def test_a_rehearsal_tells_and_changes_nothing(run: Run, world: World, other: Pa
     with Collection.open(world.collection) as collection:
         before = collection.retrievers()
         ids = [item.id for item in collection][:3]
-    with ClickLog(click_log_path(world.collection)) as log:
+    with Collection.open(world.collection) as collection, ClickLog(collection.store) as log:
         asked = {"retriever": "r", "fingerprint": "f", "target": "images", "no_good_match": False}
         shown = [(item, place) for place, item in enumerate(ids, start=1)]
         search = log.record_search(query="a red ball", shown=shown, best_probability=0.5, **asked)

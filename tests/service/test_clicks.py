@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from diptych.collection import Collection
+from diptych.errors import NoRoomError
 from diptych.service.clicks import ClickLog
 
 SCENES = "/v1/collections/scenes"
@@ -148,7 +150,8 @@ def test_one_flag_switches_the_log_off(running_service: Callable[..., Any]) -> N
     assert found["search_id"] is None
     answer = clicked(service, found, 0, search_id="00" * 16)
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/click-log-off")
-    assert list(service.folders["scenes"].rglob("clicks.sqlite*")) == []
+    with service.context.hosted["scenes"].collection.store.reading() as db:
+        assert db.value("SELECT count(*) FROM search") == 0
     report = httpx.get(f"{service.url}{SCENES}/query-log", headers=service.headers).json()
     assert (report["log"], report["searches"]) == (False, 0)
 
@@ -159,30 +162,21 @@ def test_a_search_that_asks_for_it_is_not_logged(running_service: Callable[..., 
     assert service.context.click_logs["scenes"].counts().searches == 0
 
 
-def test_a_damaged_log_costs_the_log_and_nothing_else(
-    running_service: Callable[..., Any], own_scene_collection: Path
+def test_a_full_disk_is_a_problem_of_the_click_and_not_of_the_search(
+    running_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = own_scene_collection / ".diptych" / "service"
-    folder.mkdir(exist_ok=True)
-    (folder / "clicks.sqlite").write_text("this is no database " * 100)
-    service = running_service()
-    assert asked(service)["search_id"] is None
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NoRoomError(Path("/secret/place"), 1)
 
-
-def test_a_full_disk_is_a_problem_of_the_click_and_not_of_the_search(running_service: Callable[..., Any]) -> None:
     service = running_service()
-    logs = service.context.click_logs
-    path = logs["scenes"].path
-    logs["scenes"].close()
-    found = None
-    with ClickLog(path, most_bytes=90_000) as small:
-        logs["scenes"] = small
-        for turn in range(60):
-            found = asked(service, f"a red circle {turn}", limit=60)
-        answer = clicked(service, found, 0)
-        assert (answer.status_code, answer.json()["type"]) == (507, "/problems/click-log-full")
-        assert str(path.parent) not in answer.text
-        assert asked(service)["answers"]
+    log = service.context.click_logs["scenes"]
+    with monkeypatch.context() as patch:
+        patch.setattr(log.store, "write", refuse)
+        answer = clicked(service, asked(service), 0)
+        assert (answer.status_code, answer.json()["type"]) == (507, "/problems/no-room")
+        assert "secret" not in answer.text
+    log.flush()
+    assert log.counts().searches == 1
 
 
 def test_stopping_the_service_loses_no_click(running_service: Callable[..., Any]) -> None:
@@ -206,8 +200,8 @@ def test_stopping_the_service_loses_no_click(running_service: Callable[..., Any]
         people = [pool.submit(person, number) for number in range(4)]
         while service.context.click_logs["scenes"].counts().clicks < 10:
             pass
-        path = service.context.click_logs["scenes"].path
+        folder = service.context.hosted["scenes"].collection.folder
         service.stop()
         acknowledged = sum(person.result() for person in people)
-    with ClickLog(path) as log:
+    with Collection.open(folder) as collection, ClickLog(collection.store) as log:
         assert log.counts().clicks >= acknowledged >= 10

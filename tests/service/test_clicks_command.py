@@ -13,7 +13,6 @@ from diptych.cli import app
 from diptych.collection import Collection
 from diptych.models import CCA
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.log import click_log_path
 
 
 def diptych(*arguments: str | Path) -> Result:
@@ -23,8 +22,10 @@ def diptych(*arguments: str | Path) -> Result:
 @pytest.fixture
 def logged(own_scene_collection: Path) -> Path:
     now = [1_000_000_000.0]
-    path = click_log_path(own_scene_collection / ".diptych")
-    with ClickLog(path, clock=lambda: now[0]) as log:
+    with (
+        Collection.open(own_scene_collection / ".diptych") as collection,
+        ClickLog(collection.store, clock=lambda: now[0]) as log,
+    ):
         for query in ("a dog", "a dog", "a cat"):
             search = log.record_search(
                 query=query,
@@ -70,7 +71,6 @@ def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> 
     none = diptych("status", "-c", own_scene_collection)
     assert none.exit_code != 0
     assert "diptych serve" in none.stderr
-    assert not click_log_path(own_scene_collection / ".diptych").exists()
     wrong = diptych("export", tmp_path / "clicks.xlsx", "-c", own_scene_collection)
     assert wrong.exit_code != 0
     assert "parquet" in wrong.stderr

@@ -2,153 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
+import copy
 import shutil
-import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from fractions import Fraction
-from math import comb
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.errors import InvalidInputError
-from diptych.metrics import draft_winner
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
-from diptych.service.clicks import ClickLog
-from diptych.service.clicks.interleaving import sign_test
-from diptych.service.clicks.records import InterleavedPage, InterleavingError
 
 Start = Callable[..., Any]
-A, B = ("one", "f1"), ("two", "f2")
 NAMES = ("scenes", "small")
-
-SEARCHES = st.lists(
-    st.tuples(
-        st.lists(st.sampled_from("ab"), min_size=1, max_size=6),
-        st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["open", "original", "less_like"])), max_size=5),
-        st.booleans(),
-    ),
-    max_size=12,
-)
-
-
-def shown(log: ClickLog, interleaving: int, teams: list[Any], *, first: int = 1, **more: Any) -> str:
-    draw = more.pop("draw", None) or secrets.token_hex(16)
-    search_id = log.record_search(
-        query="a dog",
-        retriever="one + two",
-        fingerprint="f",
-        target="images",
-        shown=[(f"item {first + place}", first + place) for place in range(len(teams))],
-        no_good_match=False,
-        best_probability=0.5,
-        page=InterleavedPage(interleaving, draw, teams),
-        **more,
-    )
-    assert search_id is not None
-    return search_id
-
-
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_the_sign_test_is_exact(wins: int, losses: int) -> None:
-    n = wins + losses
-    tail = sum((Fraction(comb(n, i), 2**n) for i in range(min(wins, losses) + 1)), Fraction(0))
-    assert sign_test(wins, losses) == pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12)
-    assert sign_test(wins, losses) == sign_test(losses, wins)
-
-
-@given(SEARCHES)
-@settings(max_examples=20, deadline=None)
-def test_clicks_are_credited_as_counting_by_hand_does(searches: list[Any]) -> None:
-    """Each clicked item counts once, for the team that picked it, on whichever page it stood."""
-    won = []
-    clicks = {"a": 0, "b": 0}
-    with tempfile.TemporaryDirectory() as folder, ClickLog(Path(folder) / "c.sqlite") as log:
-        number = log.start_interleaving(a=A, b=B).number
-        for teams, clicked, has_pages in searches:
-            search_id = shown(log, number, teams)
-            following = ["b"] * len(teams) if has_pages else []
-            if following:
-                assert shown(log, number, following, first=len(teams) + 1, continues=search_id) == search_id
-            places = [place for place, _ in clicked if place <= len(teams + following)]
-            kinds = dict.fromkeys(places, False)
-            for place, kind in clicked:
-                if place in kinds:
-                    log.record_click(search_id=search_id, item=f"item {place}", position=place, kind=kind)
-                    kinds[place] |= kind != "less_like"
-            credited = [(teams + following)[place - 1] for place, is_wanted in kinds.items() if is_wanted]
-            for team in credited:
-                clicks[team] += 1
-            won += [draft_winner(credited)] if credited else []
-        (report,) = log.interleavings()
-    assert report.searches == len(searches)
-    assert (report.clicks_a, report.clicks_b) == (clicks["a"], clicks["b"])
-    assert (report.wins_a, report.wins_b, report.ties) == (won.count("a"), won.count("b"), won.count(None))
-    assert report.p_value == sign_test(won.count("a"), won.count("b"))
-
-
-def test_every_process_knows_what_runs_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "c.sqlite"
-    with ClickLog(file) as one, ClickLog(file) as other:
-        assert other.interleaving() is None
-        started = one.start_interleaving(a=A, b=B)
-        assert other.interleaving() == started
-        with pytest.raises(InterleavingError, match="'one' and 'two' are interleaved now"):
-            other.start_interleaving(a=B, b=A)
-        search_id = shown(one, started.number, ["a", "b"])
-        one.flush()
-        other.record_click(search_id=search_id, item="item 2", position=2, kind="open")
-    with ClickLog(file) as again:
-        assert again.interleaving() == started
-        (report,) = again.interleavings()
-        assert (report.searches, report.clicks_a, report.clicks_b, report.wins_b) == (1, 0, 1, 1)
-        assert again.stop_interleaving().stopped is not None
-        assert again.interleaving() is None
-        with pytest.raises(InterleavingError, match="no retrievers are interleaved"):
-            again.stop_interleaving()
-        with pytest.raises(InvalidInputError, match="with itself"):
-            again.start_interleaving(a=A, b=("another name", A[1]))
-        again.start_interleaving(a=B, b=A)
-        assert [report.searches for report in again.interleavings()] == [0, 1]
-
-
-def test_forgetting_takes_the_counts_and_leaves_what_runs(tmp_path: Path) -> None:
-    with ClickLog(tmp_path / "c.sqlite") as log:
-        shown(log, log.start_interleaving(a=A, b=B).number, ["a"])
-        log.stop_interleaving()
-        running = log.start_interleaving(a=A, b=B)
-        shown(log, running.number, ["b"])
-        log.forget()
-        assert log.interleaving() == running
-        assert [(report.interleaving, report.searches) for report in log.interleavings()] == [(running, 0)]
-
-
-def test_an_id_that_belongs_to_another_search_is_not_taken(tmp_path: Path) -> None:
-    with ClickLog(tmp_path / "c.sqlite") as log:
-        number = log.start_interleaving(a=A, b=B).number
-        taken = shown(log, number, ["a"], draw="ab" * 16)
-        assert taken == "ab" * 16
-        other = log.record_search(
-            query="a cat",
-            retriever="one + two",
-            fingerprint="f",
-            target="images",
-            shown=[("x", 1)],
-            no_good_match=False,
-            best_probability=0.5,
-            page=InterleavedPage(number, taken, ["a"]),
-        )
-        assert other not in (None, taken)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +30,7 @@ def two_retrievers(scene_collection: Path, tmp_path_factory: pytest.TempPathFact
         items = collection.items()
         images = present.image_features([collection.path_of(item) for item in items])
         texts = present.text_features([item.captions[0] for item in items])
-        other = Retriever.load(next((folder / ".diptych" / "retrievers").iterdir()))
+        other = copy.deepcopy(present)
         other.set_params(cache=False)
         other.model_ = CCA(n_components=3).fit(images, texts)
         collection.add_retriever(other, name="small")
@@ -185,13 +54,14 @@ def ids(found: Any) -> list[str]:
 
 
 def recorded_teams(service: Any, search_id: str) -> str:
-    service.context.click_logs["scenes"].flush()
-    with closing(sqlite3.connect(f"file:{service.context.click_logs['scenes'].path}?mode=ro", uri=True)) as connection:
-        rows = connection.execute(
-            "SELECT teams FROM drafts JOIN searches ON number = search WHERE id = ? ORDER BY first",
-            (bytes.fromhex(search_id),),
+    log = service.context.click_logs["scenes"]
+    log.flush()
+    with log.store.reading() as db:
+        rows = db.rows(
+            "SELECT teams FROM draft JOIN search ON search.id = draft.search WHERE name = ? ORDER BY first",
+            (search_id,),
         )
-        return "".join(teams for (teams,) in rows)
+    return "".join(teams for (teams,) in rows)
 
 
 def test_both_answer_each_search_and_clicks_are_counted(client: Client, service: Any) -> None:

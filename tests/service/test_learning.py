@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import shutil
@@ -21,7 +22,6 @@ from diptych.errors import InvalidInputError
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.log import click_log_path
 from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter, learning_result
 from diptych.service.schemas.jobs import JobRequest
 
@@ -30,10 +30,11 @@ Start = Callable[..., Any]
 
 def other_retriever(folder: Path) -> Retriever:
     """A retriever with the same encoders whose points are others."""
-    other = Retriever.load(next((folder / "retrievers").iterdir()))
-    other.set_params(cache=False)
-    other.name = "learned"
     with Collection.open(folder) as collection:
+        present = collection.retriever
+        assert isinstance(present, Retriever)
+        other = copy.deepcopy(present).set_params(cache=False)
+        other.name = "learned"
         items = collection.items()
         images = other.image_features([collection.path_of(item) for item in items[:30]])
         texts = other.text_features([item.captions[0] for item in items[:30]])
@@ -138,7 +139,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
         with pytest.raises(InvalidInputError, match="nobody has clicked"):
             JOB_FUNCTIONS["learn"](collection, {}, Reporter(reports))
         items = [item.id for item in collection][:3]
-        with ClickLog(click_log_path(folder)) as log:
+        with ClickLog(collection.store) as log:
             search = log.record_search(
                 query="a red boat",
                 retriever="scenes",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ def client(running_service: Start, own_scene_collection: Path) -> Iterator[httpx
         items = collection.items()
         images = present.image_features([collection.path_of(item) for item in items])
         texts = present.text_features([item.captions[0] for item in items])
-        other = Retriever.load(next((own_scene_collection / ".diptych" / "retrievers").iterdir()))
+        other = copy.deepcopy(present)
         other.set_params(cache=False)
         other.model_ = CCA(n_components=3).fit(images, texts)
         collection.add_retriever(other, name="small")

@@ -27,6 +27,7 @@ from diptych.collection.store.items import count_items, items_by_id, iterate_ite
 from diptych.collection.store.listing import Order, Page, list_items
 from diptych.collection.store.model_history import LearningRecord, records
 from diptych.collection.store.scoring import Scoring
+from diptych.collection.store.store import Store
 from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
 from diptych.data.photo_facts.places import Box
 from diptych.data.picture_files import split_moment
@@ -91,6 +92,16 @@ class CollectionReader:
     def folder(self) -> Path:
         """The folder of the collection; of one in PostgreSQL, what this machine keeps of it."""
         return self._state.folder
+
+    @property
+    def place(self) -> str:
+        """Where the collection is opened: its folder, or its address in PostgreSQL."""
+        return os.fspath(self._state.place)
+
+    @property
+    def store(self) -> Store:
+        """The tables of the collection, for what is kept beside its items."""
+        return self._state.store
 
     @property
     def root(self) -> Path:

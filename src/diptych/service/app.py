@@ -22,7 +22,7 @@ from diptych.service.api import (
     operations,
     search,
 )
-from diptych.service.clicks.log import open_click_logs
+from diptych.service.clicks import ClickLog
 from diptych.service.context import ServiceContext
 from diptych.service.hosting import CollectionWatch, HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
@@ -102,7 +102,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         wait, root = settings.limits.write_wait_seconds, settings.roots.get(name)
         hosted = HostedCollection(name, Collection.open(folder, write_wait=wait, root=root))
         context.hosted[name] = hosted
-        context.jobs[name] = JobRunner(str(hosted.collection.folder), hosted.state_folder, root)
+        context.jobs[name] = JobRunner(hosted.collection.place, hosted.collection.store, root)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
     if not settings.read_only:
@@ -113,9 +113,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             for watch in watches:
                 watch.start()
     if settings.log_clicks:
-        context.click_logs = open_click_logs(
-            {name: hosted.collection.folder for name, hosted in context.hosted.items()}
-        )
+        context.click_logs = {name: ClickLog(hosted.collection.store) for name, hosted in context.hosted.items()}
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield

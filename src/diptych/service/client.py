@@ -15,7 +15,7 @@ import httpx
 from pydantic import BaseModel
 
 from diptych.errors import DiptychError
-from diptych.service.clicks.export import ExportFormat
+from diptych.service.clicks.exports import ExportFormat
 from diptych.service.clicks.records import ClickKind
 from diptych.service.jobs.store import JobKind
 from diptych.service.schemas.clicks import InterleavingDocument, InterleavingList, QueryLogDocument

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from diptych.atomic_files import atomic_write
 from diptych.collection import Collection
 from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.errors import UnknownNameError
-from diptych.service.clicks.export import text_query_searches
-from diptych.service.clicks.log import click_log_path
+from diptych.service.clicks.exports import has_searches, text_query_searches
 from diptych.service.jobs.store import READY_MADE
 
 _SETTINGS = ("sample", "n_queries", "random_state")
@@ -27,7 +23,7 @@ def make_rehearsal(
     """Compare another retriever with the present one, keep the report, and return the outcome without any query.
 
     There is one report for each retriever that was tried, the latest; :func:`read_rehearsals` returns them. They hold
-    what people typed, so they lie beside the click log and are forgotten with it.
+    what people typed, so they are deleted with the click log.
     """
     from diptych.collection.learning import Rehearsal, SearchLog
 
@@ -35,11 +31,16 @@ def make_rehearsal(
     progress(f"preparing the search model {name}", 0, 0)
     settings = {setting: parameters[setting] for setting in _SETTINGS if setting in parameters}
     rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
-    log = click_log_path(collection.folder)
-    seen = SearchLog.from_searches(text_query_searches(log)).impressions() if log.is_file() else None
+    store = collection.store
+    seen = SearchLog.from_searches(text_query_searches(store)).impressions() if has_searches(store) else None
     report = rehearsal.run(seen, progress=progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    _keep(_folder(log), {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled})
+    told = {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled}
+    sql = (
+        "INSERT INTO rehearsal (fingerprint, made, report) VALUES (?, ?, ?)"
+        " ON CONFLICT (fingerprint) DO UPDATE SET made = excluded.made, report = excluded.report"
+    )
+    store.write(lambda db: db.run(sql, (told["new_fingerprint"], made, json.dumps(told))))
     return {"retriever": name, "outcome": report.outcome, "verdict": list(report.verdict)}
 
 
@@ -60,26 +61,7 @@ def _candidate(collection: Collection, name: str) -> RetrieverProtocol:
 
 
 def read_rehearsals(collection: Collection) -> list[dict[str, Any]]:
-    """Return the reports of a collection, the latest first; one that cannot be read is left out."""
-    found = []
-    for file in _folder(click_log_path(collection.folder)).glob("*.json"):
-        try:
-            found.append(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            continue
-    return sorted(found, key=lambda report: str(report.get("made")), reverse=True)
-
-
-def forget_rehearsals(log: Path) -> None:
-    """Delete the reports beside a click log, since they quote it."""
-    shutil.rmtree(_folder(log), ignore_errors=True)
-
-
-def _folder(log: Path) -> Path:
-    return log.with_name("rehearsals")
-
-
-def _keep(folder: Path, report: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with atomic_write(folder / f"{report['new_fingerprint']}.json", private=True) as draft:
-        draft.write_text(json.dumps(report), encoding="utf-8")
+    """Return the reports of a collection, the latest first."""
+    with collection.store.reading() as db:
+        rows = db.rows("SELECT report FROM rehearsal ORDER BY made DESC, fingerprint")
+    return [json.loads(report) for (report,) in rows]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -19,38 +21,41 @@ from diptych.cli.console.output import (
     table,
     writing,
 )
-from diptych.cli.console.paths import find_collection, open_collection
+from diptych.cli.console.paths import open_collection
 from diptych.cli.options import ClickTable, ClickTableFormat, CollectionOption, JsonOption, YesOption
 from diptych.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
-    from diptych.service.clicks.report import LogCounts
+    from diptych.service.clicks.interleavings import Interleaving, InterleavingReport
+    from diptych.service.clicks.reports import LogCounts
 
 
-def open_click_log(collection: Path | None) -> ClickLog:
-    """Open the log of the collection that was named or that is meant; one that was never begun is not made."""
+@contextmanager
+def open_click_log(collection: Path | None, *, may_be_empty: bool = False) -> Iterator[ClickLog]:
+    """Open the log of the collection that was named or that is meant."""
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.log import click_log_path
+    from diptych.service.clicks.exports import has_searches
 
-    folder = find_collection(collection).folder
-    path = click_log_path(folder)
-    if not path.is_file():
-        raise InvalidInputError(f"nothing was logged for {folder}; searches in `diptych serve` are, unless told not to")
-    return ClickLog(path)
+    with open_collection(collection) as opened:
+        if not may_be_empty and not has_searches(opened.store):
+            raise InvalidInputError(
+                f"nothing was logged for {opened.folder}; searches in `diptych serve` are, unless told not to"
+            )
+        with ClickLog(opened.store) as log:
+            yield log
 
 
 def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
-    """Show how many searches, results and clicks are logged, since when, and in which file."""
+    """Show how many searches, results and clicks are logged, and since when."""
     from dataclasses import asdict
 
     with open_click_log(collection) as log:
-        counts, file, size = log.counts(), log.path, log.path.stat().st_size
+        counts = log.counts()
     if as_json:
-        print_json({"file": str(file), "bytes": size, **asdict(counts)})
-        return
-    results().print(facts_table({"file": f"{file} ({size / 2**20:.1f} MiB)", **_facts(counts)}))
+        print_json(asdict(counts))
+    else:
+        results().print(facts_table(_facts(counts)))
 
 
 def _facts(counts: LogCounts) -> dict[str, str]:
@@ -112,8 +117,6 @@ def forget(
     """Delete logged searches, results and clicks, and rehearsals, which quote them; they are gone for good."""
     import time
 
-    from diptych.service.rehearsals import forget_rehearsals
-
     with open_click_log(collection) as log:
         before = log.counts().searches
         if not yes:
@@ -122,7 +125,6 @@ def forget(
                 raise InvalidInputError(f"of {before:,} logged searches {part} would be forgotten; say --yes to do it")
             typer.confirm(f"Forget {part} of {before:,} logged searches?", abort=True, err=True)
         log.forget(None if older_than is None else time.time() - 86_400 * older_than)
-        forget_rehearsals(log.path)
         left = log.counts().searches
     facts = {"forgotten": before - left, "left": left}
     print_outcome(f"{before - left:,} searches forgotten, {left:,} left", facts, as_json=as_json)
@@ -145,7 +147,7 @@ def interleave(
         raise InvalidInputError("name two search models to start, --stop to end, or nothing to see the numbers")
     if a is not None and b is not None:
         _start(collection, a, b)
-    with open_click_log(collection) as log:
+    with open_click_log(collection, may_be_empty=True) as log:
         if stop:
             log.stop_interleaving()
         reports = log.interleavings()
@@ -158,18 +160,16 @@ def interleave(
 
 def _start(collection: Path | None, a: str, b: str) -> None:
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.log import click_log_path
 
     with open_collection(collection) as opened:
         stored = {one.name: one for one in opened.retrievers()}
-        folder = opened.folder
-    for name in (a, b):
-        if name not in stored:
-            raise UnknownNameError("search model", name, list(stored))
-        if not stored[name].ready:
-            raise InvalidInputError(f"{name!r} has not read every item; add it again, then compare")
-    with ClickLog(click_log_path(folder)) as log:
-        log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
+        for name in (a, b):
+            if name not in stored:
+                raise UnknownNameError("search model", name, list(stored))
+            if not stored[name].ready:
+                raise InvalidInputError(f"{name!r} has not read every item; add it again, then compare")
+        with ClickLog(opened.store) as log:
+            log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
 
 
 def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:

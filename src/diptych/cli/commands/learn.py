@@ -27,7 +27,7 @@ from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, Qu
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.collection import Version
+    from diptych.collection import Collection, Version
     from diptych.collection.learning import (
         LearningRecord,
         LearningReport,
@@ -62,14 +62,14 @@ def learn(
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
         with stages.run("read", "reading the clicks"):
-            clicks = clicks_to_learn(opened.folder, log)
+            clicks = clicks_to_learn(opened, log)
         learning = Learning(opened, held_out=held_out, alpha=alpha)
         with stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)
     print_learning_report(report, is_dry_run=dry_run, as_json=as_json)
 
 
-def clicks_to_learn(collection: Path, log: Path | None) -> SearchLog | ClickLog:
+def clicks_to_learn(collection: Collection, log: Path | None) -> SearchLog | ClickLog:
     """Return the searches of the service, or the triads of a file, which know no positions."""
     from diptych.data.clicks import read_clicks
 
@@ -78,24 +78,23 @@ def clicks_to_learn(collection: Path, log: Path | None) -> SearchLog | ClickLog:
     seen = _logged_searches(collection)
     if seen is None:
         raise InvalidInputError(
-            f"nothing was logged for {collection}; search and click in `diptych serve` first, or pass a table of "
-            "clicks with --log FILE"
+            f"nothing was logged for {collection.folder}; search and click in `diptych serve` first, "
+            "or pass a table of clicks with --log FILE"
         )
     if not seen.n_clicks:
         raise InvalidInputError(
-            f"nobody has clicked a picture of {collection} that was found by words; search and click in "
+            f"nobody has clicked a picture of {collection.folder} that was found by words; search and click in "
             "`diptych serve` first"
         )
     return seen
 
 
-def _logged_searches(collection: Path) -> SearchLog | None:
+def _logged_searches(collection: Collection) -> SearchLog | None:
     from diptych.collection.learning import SearchLog
-    from diptych.service.clicks.export import text_query_searches
-    from diptych.service.clicks.log import click_log_path
+    from diptych.service.clicks.exports import has_searches, text_query_searches
 
-    path = click_log_path(collection)
-    return SearchLog.from_searches(text_query_searches(path)) if path.is_file() else None
+    store = collection.store
+    return SearchLog.from_searches(text_query_searches(store)) if has_searches(store) else None
 
 
 def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: bool) -> None:
@@ -288,7 +287,7 @@ def rehearse(
         rehearsal = Rehearsal(
             opened, candidate, sample=sample, n_queries=n_queries, alpha=alpha, random_state=random_state
         )
-        logged = _logged_searches(opened.folder)
+        logged = _logged_searches(opened)
         with stage_by_stage(stages) as progress:
             report = rehearsal.run(None if logged is None else logged.impressions(), progress=progress)
         change = f"diptych index {shown_path(opened.root)} --retriever {retriever}"

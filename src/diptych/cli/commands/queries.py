@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +23,7 @@ from diptych.cli.console.output import (
     whole,
     write_text,
 )
-from diptych.cli.console.paths import find_collection
+from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import JsonOption, QuietOption
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from diptych.benchmark.query_analysis import LoggedQueries
-
-_DATABASES = (".sqlite", ".sqlite3", ".db")
 
 
 def queries(
@@ -82,8 +79,7 @@ def queries(
 
 def read_queries(log: Path) -> LoggedQueries:
     """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
-    is_served = log.is_dir() or log.suffix.lower() in _DATABASES
-    logged = _from_service(log) if is_served else _from_table(log)
+    logged = _from_service(log) if log.is_dir() else _from_table(log)
     if not len(logged.texts):
         raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
     return logged
@@ -104,15 +100,12 @@ def _from_service(place: Path) -> LoggedQueries:
     import numpy as np
 
     from diptych.benchmark.query_analysis import LoggedQueries
-    from diptych.service.clicks.database import connect
-    from diptych.service.clicks.log import click_log_path
-    from diptych.service.clicks.report import query_counts
+    from diptych.service.clicks.reports import query_counts
 
-    file = click_log_path(find_collection(place).folder) if place.is_dir() else place
-    if not file.is_file():
-        raise InvalidInputError(f"nothing was logged in {file}; searches in `diptych serve` are, unless told not to")
-    with closing(connect(file)) as connection:
-        rows = query_counts(connection)
+    with open_collection(place) as collection, collection.store.reading() as db:
+        rows = query_counts(db)
+    if not rows:
+        raise InvalidInputError(f"nothing was logged for {place}; searches in `diptych serve` are, unless told not to")
     counts = np.array([row[1:] for row in rows], dtype=np.float64).reshape(len(rows), 4)
     searches, answered, unmatched, clicks = counts.T
     return LoggedQueries([row.query for row in rows], clicks, searches, answered, unmatched)

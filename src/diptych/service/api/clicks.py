@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import IO, Annotated, Any
 
@@ -15,14 +14,13 @@ from fastapi.responses import StreamingResponse
 
 from diptych.collection import Collection
 from diptych.service.api.collections import usable_retriever
-from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
-from diptych.service.clicks.export import ExportFormat, ExportKind
-from diptych.service.clicks.interleaving import InterleavingReport
+from diptych.service.clicks import ClickLog, UnknownSearchError
+from diptych.service.clicks.exports import ExportFormat, ExportKind
+from diptych.service.clicks.interleavings import InterleavingReport
 from diptych.service.clicks.records import InterleavingError
-from diptych.service.clicks.report import iso_time
+from diptych.service.clicks.reports import iso_time
 from diptych.service.context import Clicking, Context, Hosted, Reading, Visitor, Writing
 from diptych.service.problems import Problem, problem_response, sentence
-from diptych.service.rehearsals import forget_rehearsals
 from diptych.service.schemas.clicks import (
     ClickReceipt,
     ClickRequest,
@@ -31,8 +29,6 @@ from diptych.service.schemas.clicks import (
     InterleavingRequest,
     QueryLogDocument,
 )
-
-_log = logging.getLogger("diptych.service")
 
 
 async def click_log(context: Context, hosted: Hosted) -> ClickLog:
@@ -44,24 +40,6 @@ async def click_log(context: Context, hosted: Hosted) -> ClickLog:
 
 
 RequestClickLog = Annotated[ClickLog, Depends(click_log)]
-
-
-@contextmanager
-def click_log_problems() -> Iterator[None]:
-    """Turn what the log refuses into problem documents."""
-    try:
-        yield
-    except UnknownSearchError as error:
-        raise Problem(404, "no-such-search", sentence(error)) from None
-    except ClickLogError as error:
-        if error.cause == "full":
-            raise Problem(507, "click-log-full", sentence(error)) from None
-        if error.cause == "busy":
-            raise Problem(503, "busy", sentence(error), headers={"Retry-After": "1"}) from None
-        # The message names a folder of this machine, which is none of the client's business.
-        _log.error("%s", error)
-        detail = "The click log cannot be used; the log of the service says why."
-        raise Problem(503, "click-log-unusable", detail) from None
 
 
 router = APIRouter(prefix="/v1", tags=["clicks"], dependencies=[Reading])
@@ -90,8 +68,10 @@ def record_click(
         seconds = str(math.ceil(wait))
         detail = f"So many clicks of one visitor are not remembered; go on in {seconds} s."
         raise Problem(429, "too-many-clicks", detail, headers={"Retry-After": seconds})
-    with click_log_problems():
+    try:
         number = log.record_click(**click.model_dump(), visitor=visitor)
+    except UnknownSearchError as error:
+        raise Problem(404, "no-such-search", sentence(error)) from None
     context.metrics.clicks.labels(hosted.name).inc()
     return ClickReceipt(id=number)
 
@@ -125,19 +105,17 @@ def export_clicks(
 @router.delete(_CLICKS, status_code=status.HTTP_204_NO_CONTENT, operation_id="forgetClicks", dependencies=[Writing])
 def forget_clicks(log: RequestClickLog) -> None:
     """Forget everything that was asked, shown and clicked, and the rehearsals that quote it."""
-    with click_log_problems():
-        log.forget()
-    forget_rehearsals(log.path)
+    log.forget()
 
 
 def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:
     """Write the whole table, so that a slow client keeps no state of the log alive, and what fails can be said."""
     try:
         with ExitStack() as on_failure:
-            # Beside the log, since the folder for temporary files may lie in memory.
-            table = on_failure.enter_context(tempfile.TemporaryFile(dir=log.path.parent))
-            with click_log_problems():
-                log.export(table, what, format)
+            # Beside the derived files, since the folder for temporary files may lie in memory.
+            log.store.derived.mkdir(parents=True, exist_ok=True)
+            table = on_failure.enter_context(tempfile.TemporaryFile(dir=log.store.derived))
+            log.export(table, what, format)
             on_failure.pop_all()
             return table
     except OSError as error:
@@ -167,8 +145,7 @@ def query_log(
         return QueryLogDocument(
             log=False, searches=0, clicks=0, visual=None, per_day=[], top=[], failing=[], positions=[]
         )
-    with click_log_problems():
-        report = log.report(days)
+    report = log.report(days)
     return QueryLogDocument.model_validate({"log": True, **report._asdict()})
 
 
@@ -188,9 +165,8 @@ def start_interleaving(hosted: Hosted, log: RequestClickLog, request: Interleavi
     """Let two search models (retrievers) answer searches for pictures together, and count whose answers are clicked."""
     a, b = (usable_retriever(hosted.collection, name) for name in (request.a, request.b))
     try:
-        with click_log_problems():
-            log.start_interleaving(a=(a.name, a.fingerprint), b=(b.name, b.fingerprint))
-            return _documents(hosted.collection, log.interleavings())[0]
+        log.start_interleaving(a=(a.name, a.fingerprint), b=(b.name, b.fingerprint))
+        return _documents(hosted.collection, log.interleavings())[0]
     except InterleavingError as error:
         raise Problem(409, "interleaving-running", f"Another one runs: {error}.") from None
 
@@ -198,17 +174,15 @@ def start_interleaving(hosted: Hosted, log: RequestClickLog, request: Interleavi
 @interleaving_router.get(_INTERLEAVING, operation_id="listInterleavings")
 def list_interleavings(hosted: Hosted, log: RequestClickLog) -> InterleavingList:
     """Count, for each two search models that were interleaved, the searches and whose answers were clicked."""
-    with click_log_problems():
-        return InterleavingList(interleavings=_documents(hosted.collection, log.interleavings()))
+    return InterleavingList(interleavings=_documents(hosted.collection, log.interleavings()))
 
 
 @interleaving_router.delete(_INTERLEAVING, operation_id="stopInterleaving", dependencies=[Writing])
 def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocument:
     """Let the search model in use answer alone again; what was counted stays."""
     try:
-        with click_log_problems():
-            number = log.stop_interleaving().number
-            reports = [report for report in log.interleavings() if report.interleaving.number == number]
+        number = log.stop_interleaving().number
+        reports = [report for report in log.interleavings() if report.interleaving.number == number]
     except InterleavingError:
         raise Problem(404, "no-interleaving", "No two search models are interleaved; there is none to stop.") from None
     return _documents(hosted.collection, reports)[0]

@@ -27,9 +27,9 @@ from diptych.collection.searching.query import HYBRID_OF_MODE
 from diptych.data.picture_files import split_moment
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.interleaving import Interleaving
+from diptych.service.clicks.interleavings import Interleaving
 from diptych.service.clicks.records import InterleavedPage, is_plain
-from diptych.service.clicks.report import iso_time
+from diptych.service.clicks.reports import iso_time
 from diptych.service.context import (
     Clicking,
     Context,

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Result, Store
-from diptych.errors import CollectionError, InvalidInputError
+from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
 from diptych.service.clicks import exports, interleavings, reports
 from diptych.service.clicks.exports import ExportFormat, ExportKind
 from diptych.service.clicks.interleavings import Interleaving, InterleavingReport
@@ -61,7 +61,7 @@ class ClickLog:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from diptych.collection.store.store import SqliteStore
-    >>> from diptych.service.clicks.click_log import ClickLog
+    >>> from diptych.service.clicks import ClickLog
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = SqliteStore.create(Path(folder))
     ...     with ClickLog(store) as log:
@@ -160,7 +160,7 @@ class ClickLog:
         if not _ID.fullmatch(search_id):
             raise UnknownSearchError(search_id)
         if self._closed:
-            raise CollectionError("the click log is closed; the service is shutting down")
+            raise CollectionBusyError("the click log is closed; the service is shutting down")
         click = Click(search_id, item, position, kind, caption_id, self._clock(), visitor)
         try:
             return self._write(click.write, [search for search in self._pending() if search.id == search_id])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import json
 import logging
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,14 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from diptych.atomic_files import exclusive_lock
-from diptych.errors import InvalidInputError, without_folders
+from diptych.collection.store.store import Store
+from diptych.errors import CollectionBusyError, CollectionError, without_folders
 from diptych.service.jobs.store import Job, JobStore
 
+POLL_SECONDS = 0.5
+PROGRESS_SECONDS = 1.0
+BEAT_SECONDS = 15.0
+RETRY_SECONDS = 5.0
 _PATIENCE_SECONDS = 3.0
 _LONGEST_LINE = 1 << 20
 _LONGEST_MESSAGE = 500
 _KEPT_LINES = 20
+_log = logging.getLogger("diptych.service")
 
 
 class JobProcess:
@@ -108,26 +112,19 @@ class JobProcess:
                 self.progress = int(report["done"]), int(report["total"]), message
 
 
-_POLL_SECONDS = 0.5
-_RETRY_SECONDS = 5.0
-_log = logging.getLogger("diptych.service")
-
-
 class JobRunner:
-    """Runs the jobs of one collection one at a time; a lock keeps runners of other processes waiting."""
+    """Runs jobs of a collection one at a time, each in a process of its own; other services may run the others."""
 
-    def __init__(self, collection: str, state: Path, root: Path | None = None) -> None:
-        self.store = JobStore(state / "jobs.sqlite")
+    def __init__(self, collection: str, store: Store, root: Path | None = None) -> None:
+        self.store = JobStore(store)
         self._collection = collection
         self._root = root
-        self._lock_path = state / "jobs.lock"
         self._is_stopping = threading.Event()
         self._is_asked = threading.Event()
         self._thread = threading.Thread(target=self._run, name="diptych-jobs", daemon=True)
 
     def start(self) -> None:
         """Begin to work."""
-        self._lock_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._thread.start()
 
     def wake(self) -> None:
@@ -143,30 +140,17 @@ class JobRunner:
 
     def _run(self) -> None:
         while not self._is_stopping.is_set():
-            try:
-                with exclusive_lock(self._lock_path):
-                    # They belonged to a runner that has ended.
-                    self.store.interrupt_running()
-                    self._work()
-            except BlockingIOError:
-                # Another process runs the jobs of this collection.
-                self._is_stopping.wait(_RETRY_SECONDS)
-            except InvalidInputError as refusal:
-                _log.error("no jobs are run: %s", refusal)
-                return
-            except (sqlite3.Error, OSError):
-                # A full disk, or someone who keeps the file of the jobs locked: neither is for ever.
-                _log.exception("jobs cannot be run now; trying again in %g s", _RETRY_SECONDS)
-                self._is_stopping.wait(_RETRY_SECONDS)
-
-    def _work(self) -> None:
-        while not self._is_stopping.is_set():
             self._is_asked.clear()
-            job = self.store.claim()
-            if job is None:
-                self._is_asked.wait(_POLL_SECONDS)
-            else:
-                self._execute(job)
+            try:
+                job = self.store.claim()
+                if job is None:
+                    self._is_asked.wait(POLL_SECONDS)
+                else:
+                    self._execute(job)
+            except (CollectionError, OSError):
+                # A full disk, or a database that is away for a while.
+                _log.exception("jobs cannot be run now; trying again in %g s", RETRY_SECONDS)
+                self._is_stopping.wait(RETRY_SECONDS)
 
     def _execute(self, job: Job) -> None:
         process = JobProcess(self._collection, job, self._root)
@@ -175,24 +159,26 @@ class JobRunner:
         finally:
             # One that can no longer be followed must not go on beside the next.
             process.stop()
-            while not process.wait(_POLL_SECONDS):
+            while not process.wait(POLL_SECONDS):
                 pass
 
     def _follow(self, process: JobProcess, job: Job) -> None:
-        last = None
-        while not process.wait(_POLL_SECONDS / 2):
-            if process.progress != last:
-                last = process.progress
-                self.store.progress(job.id, *last)
-            if self._is_stopping.is_set() or self.store.is_to_cancel(job.id):
+        last, last_at = process.progress, time.monotonic()
+        while not process.wait(POLL_SECONDS / 2):
+            ago = time.monotonic() - last_at
+            if ago >= BEAT_SECONDS or (ago >= PROGRESS_SECONDS and process.progress != last):
+                last, last_at = process.progress, time.monotonic()
+                with suppress(CollectionBusyError):
+                    self.store.beat(job, *last)
+            if self._is_stopping.is_set() or self.store.is_to_cancel(job):
                 process.stop()
-        self.store.progress(job.id, *process.progress)
+        self.store.beat(job, *process.progress)
         if process.result is not None:
-            # Whoever wanted to stop it came too late.
-            self.store.finish(job.id, "done", result=process.result)
+            # A wish to stop it came too late.
+            self.store.finish(job, "done", result=process.result)
         elif process.was_stopped:
-            self.store.finish(job.id, "cancelled" if self.store.is_to_cancel(job.id) else "interrupted")
+            self.store.finish(job, "cancelled" if self.store.is_to_cancel(job) else "interrupted")
         else:
             _log.error("job %s (%s) of %s failed: %s", job.id, job.kind, self._collection, process.error)
             folder = Path(self._collection)
-            self.store.finish(job.id, "failed", error=without_folders(process.error, folder, folder.parent))
+            self.store.finish(job, "failed", error=without_folders(process.error, folder, folder.parent))

@@ -1,19 +1,17 @@
-"""The jobs of a collection, kept in a SQLite file that several processes share."""
+"""The jobs of a collection, in a table that all services of it share."""
 
 from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields, replace
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-from diptych.errors import InvalidInputError
-from diptych.service.clicks.database import make_private_file
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.store import Store
 
 JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever", "rehearse", "read_text", "regions"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
@@ -21,6 +19,14 @@ JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 # Retrievers that need no training and are added by name.
 ReadyMadeRetriever = Literal["light", "default", "strong", "conse"]
 READY_MADE: tuple[ReadyMadeRetriever, ...] = get_args(ReadyMadeRetriever)
+
+LOST_AFTER_S = 60.0
+"""A job whose runner has not been heard of for so long waits again."""
+
+MAX_FINISHED = 1000
+# In the order of the members of ``Job``.
+_COLUMNS = "name, kind, parameters, state, created, done, total, message, error, result, started, finished"
+_IS_OWN = "name = ? AND started = ? AND state = 'running'"
 
 
 @dataclass(frozen=True)
@@ -50,143 +56,124 @@ class Job:
         return self.state not in ("waiting", "running")
 
 
-_FORMAT_VERSION = 1
-_SCHEMA = """
-CREATE TABLE jobs (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, parameters TEXT NOT NULL,
-    state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
-    message TEXT NOT NULL DEFAULT '', error TEXT, result TEXT, created TEXT NOT NULL, started TEXT, finished TEXT,
-    to_cancel INTEGER NOT NULL DEFAULT 0
-)
-"""
-
-_COLUMNS = ", ".join(column.name for column in fields(Job))
-_BUSY_SECONDS = 10.0
-_MAX_KEPT = 1000
-
-
 class JobStore:
-    """Remembers jobs in one file, which several processes may read and write.
+    """Remembers jobs; one of them runs at a time, whichever service runs it.
+
+    A claimed job belongs to its runner as long as that calls :meth:`beat` within :data:`LOST_AFTER_S`. The time of its
+    start tells the runner that has it from one that lost it.
 
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from diptych.collection.store.store import SqliteStore
     >>> from diptych.service.jobs import JobStore
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     jobs = JobStore(Path(folder) / "jobs.sqlite")
+    ...     store = SqliteStore.create(Path(folder))
+    ...     jobs = JobStore(store)
     ...     job = jobs.add("index", {"remove_missing": True})
     ...     jobs.claim().id == job.id, jobs.find(job.id).state
+    ...     store.close()
     (True, 'running')
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def add(self, kind: JobKind, parameters: Mapping[str, Any]) -> Job:
         """Remember a job that waits for its turn."""
         job = Job(secrets.token_hex(8), kind, dict(parameters), "waiting", _now())
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO jobs (id, kind, parameters, state, created) VALUES (?, ?, ?, ?, ?)",
+
+        def insert(db: Connection) -> None:
+            db.run(
+                "INSERT INTO job (name, kind, parameters, state, created) VALUES (?, ?, ?, ?, ?)",
                 (job.id, job.kind, json.dumps(job.parameters), job.state, job.created),
             )
-            connection.execute(
-                "DELETE FROM jobs WHERE finished IS NOT NULL AND number <= (SELECT MAX(number) FROM jobs) - ?",
-                (_MAX_KEPT,),
+            db.run(
+                "DELETE FROM job WHERE finished IS NOT NULL AND id <= (SELECT max(id) FROM job) - ?", (MAX_FINISHED,)
             )
+
+        self._store.write(insert)
         return job
 
     def find(self, job_id: str) -> Job | None:
         """Return a job, or None."""
-        found = self._select("WHERE id = ?", (job_id,))
+        found = self._select("WHERE name = ?", job_id)
         return found[0] if found else None
 
     def newest(self, limit: int) -> list[Job]:
         """Return jobs, the newest first."""
-        return self._select("ORDER BY number DESC LIMIT ?", (limit,))
+        return self._select("ORDER BY id DESC LIMIT ?", limit)
 
     def count(self, state: JobState) -> int:
         """Return how many jobs are in a state."""
-        return len(self._select("WHERE state = ?", (state,)))
+        with self._store.reading() as db:
+            return int(db.value("SELECT count(*) FROM job WHERE state = ?", (state,)))
 
     def claim(self) -> Job | None:
-        """Take the job that has waited longest, or None; nobody else can take it then."""
-        if not self._path.exists():
-            return None
-        with self._writing() as connection:
-            row = connection.execute(
-                "UPDATE jobs SET state = 'running', started = ? WHERE number = "
-                f"(SELECT MIN(number) FROM jobs WHERE state = 'waiting') RETURNING {_COLUMNS}",
-                (_now(),),
-            ).fetchone()
-        return None if row is None else _job(row)
+        """Take the job that has waited longest; None where none waits, or another one runs."""
+        lost = time.time_ns() - int(LOST_AFTER_S * 1e9)
+        # Runners look often, so they look without the lock of those who write.
+        with self._store.reading() as db:
+            sql = "SELECT 1 FROM job WHERE state = 'waiting' OR (state = 'running' AND beat_ns < ?)"
+            if db.value(sql, (lost,)) is None:
+                return None
 
-    def progress(self, job_id: str, done: int, total: int, message: str) -> None:
-        """Note how far a job has come."""
-        statement = "UPDATE jobs SET done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'"
-        with self._writing() as connection:
-            connection.execute(statement, (done, total, message, job_id))
+        def take(db: Connection) -> Job | None:
+            db.run(
+                "UPDATE job SET state = 'cancelled', finished = ?"
+                " WHERE state = 'running' AND beat_ns < ? AND to_cancel = 1",
+                (_now(), lost),
+            )
+            db.run(
+                "UPDATE job SET state = 'waiting', started = NULL, done = 0, total = 0, message = ''"
+                " WHERE state = 'running' AND beat_ns < ?",
+                (lost,),
+            )
+            rows = db.rows(
+                "UPDATE job SET state = 'running', started = ?, beat_ns = ?"
+                " WHERE id = (SELECT min(id) FROM job WHERE state = 'waiting')"
+                f" AND NOT EXISTS (SELECT 1 FROM job WHERE state = 'running') RETURNING {_COLUMNS}",
+                (_now(), time.time_ns()),
+            )
+            return _job(rows[0]) if rows else None
+
+        return self._store.write(take)
+
+    def beat(self, job: Job, done: int, total: int, message: str) -> None:
+        """Note how far a claimed job has come, and that its runner is there."""
+        sql = f"UPDATE job SET done = ?, total = ?, message = ?, beat_ns = ? WHERE {_IS_OWN}"
+        values = (done, total, message, time.time_ns(), job.id, job.started)
+        self._store.write(lambda db: db.run(sql, values))
 
     def finish(
-        self, job_id: str, state: JobState, *, error: str | None = None, result: Mapping[str, Any] | None = None
+        self, job: Job, state: JobState, *, error: str | None = None, result: Mapping[str, Any] | None = None
     ) -> None:
-        """Note how a job ended."""
-        with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = ?, error = ?, result = ?, finished = ?, "
-                "done = CASE WHEN ? = 'done' THEN total ELSE done END WHERE id = ?",
-                (state, error, None if result is None else json.dumps(result), _now(), state, job_id),
-            )
+        """Note how a claimed job ended."""
+        sql = (
+            "UPDATE job SET state = ?, error = ?, result = ?, finished = ?,"
+            f" done = CASE WHEN ? = 1 THEN total ELSE done END WHERE {_IS_OWN}"
+        )
+        told = None if result is None else json.dumps(result)
+        values = (state, error, told, _now(), int(state == "done"), job.id, job.started)
+        self._store.write(lambda db: db.run(sql, values))
 
     def ask_to_cancel(self, job_id: str) -> None:
-        """Cancel a job that waits, and ask whoever runs it to stop one that runs."""
-        cancelled = "UPDATE jobs SET state = 'cancelled', finished = ? WHERE id = ? AND state = 'waiting'"
-        with self._writing() as connection:
-            connection.execute("UPDATE jobs SET to_cancel = 1 WHERE id = ?", (job_id,))
-            connection.execute(cancelled, (_now(), job_id))
+        """Cancel a job that waits, and ask the runner of one that runs to stop it."""
 
-    def is_to_cancel(self, job_id: str) -> bool:
-        """Return True if someone wants a job to stop."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT to_cancel FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        return row is not None and bool(row[0])
+        def cancel(db: Connection) -> None:
+            db.run("UPDATE job SET to_cancel = 1 WHERE name = ?", (job_id,))
+            sql = "UPDATE job SET state = 'cancelled', finished = ? WHERE name = ? AND state = 'waiting'"
+            db.run(sql, (_now(), job_id))
 
-    def interrupt_running(self) -> None:
-        """Note that whatever ran has ended with the process that ran it."""
-        if self._path.exists():
-            interrupted = "UPDATE jobs SET state = 'interrupted', finished = ? WHERE state = 'running'"
-            with self._writing() as connection:
-                connection.execute(interrupted, (_now(),))
+        self._store.write(cancel)
 
-    def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
-        if not self._path.exists():
-            return []
-        with self._reading() as connection:
-            return [_job(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs {condition}", values)]
+    def is_to_cancel(self, job: Job) -> bool:
+        """Return True if somebody wants a claimed job to stop, or if another runner has it."""
+        with self._store.reading() as db:
+            return db.value(f"SELECT 1 FROM job WHERE {_IS_OWN} AND to_cancel = 0", (job.id, job.started)) is None
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-            if (version := _version(connection)) not in (0, _FORMAT_VERSION):
-                raise InvalidInputError(
-                    f"{self._path.name} has format {version}, and this Diptych uses {_FORMAT_VERSION}; move it away"
-                )
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        make_private_file(self._path)
-        with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            if _version(connection) == 0:
-                connection.execute(_SCHEMA)
-                connection.execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
-            yield connection
-            connection.execute("COMMIT")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
+    def _select(self, condition: str, value: str | int) -> list[Job]:
+        with self._store.reading() as db:
+            return [_job(row) for row in db.rows(f"SELECT {_COLUMNS} FROM job {condition}", (value,))]
 
 
 def _job(row: tuple[Any, ...]) -> Job:

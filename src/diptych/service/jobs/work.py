@@ -14,15 +14,13 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
-from diptych.service.clicks.export import text_query_searches
-from diptych.service.clicks.log import click_log_path
+from diptych.service.clicks.exports import text_query_searches
 from diptych.service.jobs.store import READY_MADE, JobKind
 
 if TYPE_CHECKING:
@@ -68,8 +66,7 @@ def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     from diptych.collection.learning import Learning, SearchLog
 
     reporter.note("reading the clicks")
-    log = click_log_path(collection.folder)
-    seen = SearchLog.from_searches(text_query_searches(log) if log.is_file() else ())
+    seen = SearchLog.from_searches(text_query_searches(collection.store))
     settings = {name: parameters[name] for name in ("held_out", "alpha") if name in parameters}
     report = Learning(collection, **settings).run(
         seen,
@@ -262,7 +259,7 @@ def run(request: Mapping[str, Any], reports: TextIO) -> int:
     """Do a job and write its reports; return the exit status."""
     reporter = Reporter(reports)
     try:
-        place, root = Path(request["collection"]), request.get("root")
+        place, root = request["collection"], request.get("root")
         with Collection.open(place, write_wait=_LOCK_SECONDS, root=root) as collection:
             result = JOB_FUNCTIONS[request["kind"]](collection, request["parameters"], reporter)
     except DiptychError as error:

@@ -28,7 +28,7 @@ from diptych.service.clicks.interleavings import sign_test
 from diptych.service.clicks.records import InterleavedPage, InterleavingError
 from diptych.service.clicks.reports import FREQUENT_SEARCHES, query_counts
 from diptych.service.clicks.searches import SALT_DAYS, visitor_number
-from tests.service.test_stored_clicks import emptied_log, on_one_store
+from tests.service.test_click_log import emptied_log, on_one_store
 
 NOW = datetime(2026, 3, 31, 15, 30).timestamp()
 QUERIES = ["dog", "cat", "a bird"]
@@ -382,3 +382,51 @@ def test_queries_are_counted_for_query_analysis(store: Store) -> None:
         log.flush()
     with store.reading() as db:
         assert query_counts(db) == [("a dog", 3, 1, 1, 2), ("a cat", 1, 0, 0, 0)]
+
+
+def test_pictures_that_were_sent_are_no_queries(store: Store) -> None:
+    with ClickLog(store) as log:
+        for query in ("upload:abc", "upload:def", "a dog + upload:abc", "a dog - a cat"):
+            log.record_search(
+                query=query,
+                retriever="r",
+                fingerprint="f",
+                target="images",
+                shown=[],
+                no_good_match=True,
+                best_probability=None,
+            )
+        report = log.report(days=1)
+    assert report.searches == 4
+    assert [row["query"] for row in (*report.top, *report.failing)] == ["a dog - a cat"] * 2
+
+
+def test_visible_words_are_marked_and_visual_searches_counted(store: Store) -> None:
+    clock = Clock()
+    with ClickLog(store, clock=clock) as log:
+        replay(
+            log,
+            clock,
+            [
+                {"query": query, "hours_ago": 1, "no_good_match": not clicks, "shown": 2, "clicks": clicks}
+                for query, clicks in (
+                    ("Two 🐕 Dogs in a Trash Can", [(1, "open")]),
+                    ("funny quotes", []),
+                    ("funny quotes", []),
+                    ("tattoo design", [(2, "open")]),
+                    ("item:17", [(1, "open")]),
+                )
+            ],
+        )
+        report = log.report(1)
+    lines = {line["query"]: line for line in report.top}
+    dogs = lines["two 🐕 dogs in a trash can"]
+    assert dogs["visualness"] == pytest.approx(2 / 3)
+    assert [(dogs["query"][span["start"] : span["end"]], span["concept"]) for span in dogs["visible"]] == [
+        ("dogs", "dog"),
+        ("trash can", "trash can"),
+    ]
+    assert (lines["item:17"]["visualness"], lines["item:17"]["visible"]) == (None, [])
+    assert [(line["query"], line["visualness"]) for line in report.failing] == [("funny quotes", 0)]
+    # Half visible is not above half, and a search for a picture is not counted.
+    assert report.visual == {"threshold": 0.5, "searches": 1 / 4, "clicked": 1 / 2}

@@ -14,8 +14,8 @@ import pytest
 
 from diptych.collection.store.store import Store
 from diptych.errors import NoRoomError
-from diptych.service.jobs.job_runner import JobRunner
-from diptych.service.jobs.job_store import JobStore
+from diptych.service.jobs.runner import JobRunner
+from diptych.service.jobs.store import JobStore
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def jobs(store: Store) -> JobStore:
 def without_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take every runner that was not heard of just now for lost."""
     with monkeypatch.context() as patch:
-        patch.setattr("diptych.service.jobs.job_store.LOST_AFTER_S", 0.0)
+        patch.setattr("diptych.service.jobs.store.LOST_AFTER_S", 0.0)
         yield
 
 
@@ -120,7 +120,7 @@ def test_a_job_that_is_cancelled_stops_or_never_starts(jobs: JobStore, monkeypat
 
 
 def test_only_so_many_finished_jobs_are_kept(jobs: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.service.jobs.job_store.MAX_FINISHED", 3)
+    monkeypatch.setattr("diptych.service.jobs.store.MAX_FINISHED", 3)
     added = [jobs.add("index", {}).id]
     for _ in range(6):
         job = jobs.claim()
@@ -152,7 +152,7 @@ class Work:
 
 
 def test_progress_is_written_at_most_once_a_second(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.service.jobs.job_runner.JobProcess", Work)
+    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
     runner = JobRunner("folder", store)
     beats = []
     beat = runner.store.beat
@@ -188,8 +188,8 @@ def test_jobs_go_on_after_the_store_could_not_be_written(
     def refuse(*_: Any, **__: Any) -> None:
         raise NoRoomError(Path("here"), 1)
 
-    monkeypatch.setattr("diptych.service.jobs.job_runner.RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("diptych.service.jobs.job_runner.JobProcess", Work)
+    monkeypatch.setattr("diptych.service.jobs.runner.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
     runner = JobRunner("folder", store)
     job = runner.store.add("reencode", {})
     with monkeypatch.context() as patch:
@@ -203,7 +203,7 @@ def test_jobs_go_on_after_the_store_could_not_be_written(
 CLAIM = """
 import sys, time
 from diptych.collection.store.opening import open_store
-from diptych.service.jobs.job_store import JobStore
+from diptych.service.jobs.store import JobStore
 print(JobStore(open_store(sys.argv[1])).claim().id, flush=True)
 time.sleep(60)
 """
@@ -212,7 +212,7 @@ time.sleep(60)
 def test_what_ran_in_a_killed_service_is_run_by_another(
     store: Store, jobs: JobStore, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.service.jobs.job_runner.JobProcess", Work)
+    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
     job = jobs.add("index", {})
     with subprocess.Popen([sys.executable, "-c", CLAIM, place], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
