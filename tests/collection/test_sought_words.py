@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from diptych.collection import Collection, Record
-from diptych.collection.searching.sought_words import SoughtWords, other_number
+from diptych.collection.sought_words import SoughtWords, other_number
 from tests.doubles import ToyRetriever
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from diptych.collection.retriever_protocol import HashCodeRetrieverProtocol as HashCodeRetrieverProtocol
     from diptych.collection.retriever_protocol import RetrieverProtocol as RetrieverProtocol
     from diptych.collection.retrievers import StoredRetriever as StoredRetriever
+    from diptych.collection.saved import Album as Album
+    from diptych.collection.saved import SavedSearch as SavedSearch
     from diptych.collection.searching.query import Answer as Answer
     from diptych.collection.searching.query import Answers as Answers
     from diptych.collection.searching.query import Query as Query
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from diptych.collection.store.facets import MapCell as MapCell
     from diptych.collection.store.facets import Period as Period
     from diptych.collection.store.history import Version as Version
-    from diptych.collection.store.kept import Album as Album
-    from diptych.collection.store.kept import SavedSearch as SavedSearch
     from diptych.collection.store.suggestions import Suggestion as Suggestion
     from diptych.collection.upkeep.backup import BackupReport as BackupReport
     from diptych.collection.upkeep.backup import RestoreReport as RestoreReport

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from diptych.collection import export
-from diptych.collection.export import Points
 from diptych.collection.indexing.encoding import missing_contents
 from diptych.collection.item import iso_time
 from diptych.collection.retriever_protocol import SIDES, Side
@@ -21,9 +14,6 @@ from diptych.collection.store import kept, models
 from diptych.collection.store.points import point_table
 from diptych.collection.upkeep.checks import Damage, verify
 from diptych.errors import CollectionError, counted
-
-if TYPE_CHECKING:
-    from diptych.collection.reading import CollectionReader
 
 # Without these, items are gone: nothing else has what they say.
 LOST = frozenset({"item", "caption", "model_file", "database"})
@@ -151,22 +141,3 @@ def _lack_of_points(side: Side, number: int, of: str) -> str:
     has, is_not, it = ("has", "is", "it") if number == 1 else ("have", "are", "them")
     what = counted(number, "picture" if side == "image" else "caption")
     return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
-
-
-def write_export(
-    collection: CollectionReader, path: str | os.PathLike[str], format: str | None, with_points: bool
-) -> None:
-    """Write the items or the points of a collection to a file."""
-    target = Path(path)
-    kind = export.export_format(target, format)
-    if kind in ("csv", "jsonl", "parquet"):
-        points = collection.points("image") if with_points else None
-        export.write_items(target, kind, collection, collection.texts_in_pictures(), points)
-        return
-    sides: dict[str, Points] = {side: collection.points(side) for side in SIDES}
-    width = max(rows.shape[1] for _, rows in sides.values())
-    sides = {side: (ids, rows if ids else np.zeros((0, width), rows.dtype)) for side, (ids, rows) in sides.items()}
-    if kind == "faiss":
-        export.write_faiss(target, sides, collection.metric)
-    else:
-        export.write_points(target, kind, sides)

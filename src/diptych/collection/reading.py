@@ -14,11 +14,12 @@ from diptych.collection.filter import Filter
 from diptych.collection.indexing.item_changes import find_item, find_items
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.saved import Albums, SavedSearches
 from diptych.collection.searching.query import Answer, Answers, Query
 from diptych.collection.searching.request import RerankBy, SearchRequest, Sort, Target
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.state import CollectionState
-from diptych.collection.store import facets, kept, models, points
+from diptych.collection.store import facets, kept, models
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.facets import Facet, MapCell, Period
@@ -26,6 +27,7 @@ from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import count_items, items_by_id, iterate_items
 from diptych.collection.store.listing import Order, Page, list_items
 from diptych.collection.store.model_history import LearningRecord, records
+from diptych.collection.store.points import known_encoder, read_features, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
@@ -118,14 +120,14 @@ class CollectionReader:
         self._state.root.check_trusted()
 
     @property
-    def albums(self) -> kept.Albums:
+    def albums(self) -> Albums:
         """The albums: items under titles, each in an order of its own."""
-        return kept.Albums(self._state.store, self._numbers_of)
+        return Albums(self._state.store, self._numbers_of)
 
     @property
-    def saved_searches(self) -> kept.SavedSearches:
+    def saved_searches(self) -> SavedSearches:
         """The saved searches, which are asked anew each time."""
-        return kept.SavedSearches(self._state.store, self.search)
+        return SavedSearches(self._state.store, self.search)
 
     def _numbers_of(self, which: Any) -> list[int]:
         """Return the numbers of items that a user names by id, path or filter."""
@@ -381,7 +383,7 @@ class CollectionReader:
             owners = self._owners(db, side, ids)
             if not model.width:
                 return [], np.zeros((0, 0), dtype=np.float32)
-            contents, _, rows = points.read_points(db, model.id, side, _distinct(owners))
+            contents, _, rows = read_points(db, model.id, side, _distinct(owners))
         scoring = Scoring(self._state.loaded.of(model).space, "text_query")
         return _rows_of(owners, contents, scoring.comparable(rows, side))
 
@@ -395,10 +397,10 @@ class CollectionReader:
         with self._state.store.reading() as db:
             model = models.model_named(db, retriever)
             owners = self._owners(db, side, ids)
-            encoder = points.known_encoder(db, model.encoder(side), side)
+            encoder = known_encoder(db, model.encoder(side), side)
             if encoder is None:
                 return [], np.zeros((0, 0), dtype=np.float32)
-            contents, rows = points.read_features(db, encoder, _distinct(owners))
+            contents, rows = read_features(db, encoder, _distinct(owners))
         return _rows_of(owners, contents, rows)
 
     @staticmethod
@@ -433,7 +435,7 @@ class CollectionReader:
         from diptych.collection.store.duplicates import duplicates
 
         with self._state.store.reading() as db:
-            encoder = points.known_encoder(db, models.active_model(db).image_fingerprint, "image")
+            encoder = known_encoder(db, models.active_model(db).image_fingerprint, "image")
             return duplicates(db, encoder, threshold)
 
     def status(self) -> Status:
@@ -451,9 +453,18 @@ class CollectionReader:
         prepares, ``retriever.space.indexable("text_query").queries(retriever.encode_texts(["a boat"]))``; the ids of
         its rows lie beside it in ``*.ids.txt``, captions in ``*.captions.faiss``.
         """
-        from diptych.collection.maintenance import write_export
+        from diptych.collection.export import export_format, write_faiss, write_items, write_points
 
-        write_export(self, path, format, points)
+        target = Path(path)
+        kind = export_format(target, format)
+        if kind in ("csv", "jsonl", "parquet"):
+            write_items(target, kind, self, self.texts_in_pictures(), self.points("image") if points else None)
+            return
+        sides: dict[str, Any] = {side: self.points(side) for side in SIDES}
+        if kind == "faiss":
+            write_faiss(target, sides, self.metric)
+        else:
+            write_points(target, kind, sides)
 
     def export_pictures(
         self,

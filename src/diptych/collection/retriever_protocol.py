@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.space import SearchDirection, Space
@@ -90,3 +91,15 @@ class HashCodeRetrieverProtocol(RetrieverProtocol, Protocol):
 
     def texts_to_outputs(self, features: FloatArray) -> FloatArray:
         """Return the real outputs of text features."""
+
+
+RetrieverT = TypeVar("RetrieverT", bound=RetrieverProtocol)
+
+
+def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
+    """Return the same retriever without a cache on disk."""
+    if not getattr(retriever, "cache", False):
+        return retriever
+    alike = copy.copy(retriever)
+    vars(alike)["cache"] = False
+    return alike

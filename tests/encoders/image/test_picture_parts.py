@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.collection.searching.sought_words import folded_words
+from diptych.collection.sought_words import folded_words
 from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.image.picture_parts import PictureTextReader
 from tests.doubles.painted_words import paint, words_of

@@ -18,8 +18,8 @@ from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.indexing.encoding import Source
 from diptych.collection.indexing.file_facts import file_status
 from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.collection.root import Root
-from diptych.collection.searching.encoded_query import without_disk_cache
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import note_other, put_picture_texts

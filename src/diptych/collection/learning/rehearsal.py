@@ -24,8 +24,8 @@ from diptych.collection.learning.rehearsal_report import (
 from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
 from diptych.collection.learning.retriever_training import active_retriever, base_name
 from diptych.collection.learning.search_log import word_groups
-from diptych.collection.retriever_protocol import RetrieverProtocol
-from diptych.collection.searching.encoded_query import query_features, without_disk_cache
+from diptych.collection.retriever_protocol import RetrieverProtocol, without_disk_cache
+from diptych.collection.searching.encoded_query import query_features
 from diptych.errors import InvalidInputError, counted
 from diptych.metrics import GradedRelevance, MeanRank, RecallAtK, evaluate
 

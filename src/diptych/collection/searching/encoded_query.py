@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.retriever_protocol import RetrieverProtocol, Side, without_disk_cache
 from diptych.collection.store.scoring import Scoring
 from diptych.space import Direction, SearchDirection, on_one_scale
 
@@ -70,15 +69,6 @@ class QueryEmbeddingCache:
             with self._lock:
                 self._known[words] = known
         return known
-
-
-def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
-    """Return the same retriever without a cache on disk."""
-    if not getattr(retriever, "cache", False):
-        return retriever
-    alike = copy.copy(retriever)
-    vars(alike)["cache"] = False
-    return alike
 
 
 def query_features(retriever: RetrieverProtocol, texts: Sequence[str]) -> FloatArray:

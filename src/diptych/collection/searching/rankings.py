@@ -14,7 +14,7 @@ from diptych.collection.retriever_protocol import HashCodeRetrieverProtocol, Sid
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.searching.entries import Entries, best_ids
 from diptych.collection.searching.request import RerankBy
-from diptych.collection.searching.sought_words import SoughtWords, folded_words
+from diptych.collection.sought_words import SoughtWords, folded_words
 from diptych.collection.store.points import known_encoder, read_features
 from diptych.collection.store.words import Phrase, WordHits, find_words, phrases_of
 from diptych.collection.vectors.neighbours import VectorIndex

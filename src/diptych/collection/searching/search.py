@@ -16,7 +16,7 @@ from diptych.collection.searching.entries import Entries, SearchView, best_ids
 from diptych.collection.searching.query import Answer, Answers, Mode, Query, Term
 from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
 from diptych.collection.searching.request import SearchRequest, Sort
-from diptych.collection.searching.sought_words import SoughtWords
+from diptych.collection.sought_words import SoughtWords
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_name
 from diptych.collection.store.values import LABEL, field_name

@@ -13,7 +13,7 @@ import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.item import Item
-from diptych.collection.searching.sought_words import FILE_NAME, LABEL, PICTURE, folded_words, said_fields
+from diptych.collection.sought_words import FILE_NAME, LABEL, PICTURE, folded_words, said_fields
 from diptych.collection.store.dialect import Connection
 from diptych.encoders.image.picture_parts import PictureText
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 
 from diptych.collection import Collection, Item
-from diptych.collection.searching.encoded_query import without_disk_cache
+from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
 from diptych.service.context import Context, Reading, Searching, ServiceContext, Then
