@@ -136,12 +136,12 @@ class Collection(CollectionReader):
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         chosen = models.defensive_copy(models.default_retriever() if retriever is None else retriever)
+        saved = models.saved_model(chosen)
+        if root is not None:
+            check_root(folder, root)
         store = create_store(os.fspath(folder), checked_durability(durability))
         place = store.folder
         named = Path(os.path.abspath(place.parent if root is None else root))
-        if root is not None:
-            check_root(place, root)
-        saved = models.saved_model(chosen)
 
         def begin(db: Connection) -> None:
             put_setting(db, ROOT, stored_root(named, place))
