@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -25,7 +24,7 @@ from diptych.collection import (
     restore_collection,
 )
 from diptych.errors import InvalidInputError
-from diptych.service.clicks.log import ClickLog, click_log_path
+from diptych.service.clicks import ClickLog
 from tests.doubles import ToyRetriever, item_state, wrong_points
 
 ROOT = Path(__file__).parents[2]
@@ -189,10 +188,9 @@ def test_paths_stay_right_wherever_it_is_restored(collection: Collection, photos
         assert (restored.root, restored.is_root_trusted) == (tmp_path / "moved again", False)
 
 
-def test_the_click_log_and_the_notes_come_along(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_the_click_log_comes_along(collection: Collection, photos: Path, tmp_path: Path) -> None:
     collection.add(photos)
-    (collection.folder / "learning.jsonl").write_text("{}\n")
-    with ClickLog(click_log_path(collection.folder)) as log:
+    with ClickLog(collection.store) as log:
         search = log.record_search(
             query="a", retriever="toy", fingerprint="f", target="images",
             shown=[("a", 1)], no_good_match=False, best_probability=None,
@@ -202,14 +200,8 @@ def test_the_click_log_and_the_notes_come_along(collection: Collection, photos: 
         # The log is open, and what was acknowledged lies in its journal.
         assert backup_collection(collection.folder, tmp_path / "backup").has_click_log
     target = restore_collection(tmp_path / "backup", tmp_path / "restored").target
-    assert (target / "learning.jsonl").read_text() == "{}\n"
-    for folder in (tmp_path / "backup", target):
-        path = click_log_path(folder)
-        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-        assert [file.name for file in path.parent.iterdir()] == ["clicks.sqlite"]
-    database = sqlite3.connect(click_log_path(target))
-    assert database.execute("SELECT item FROM clicks").fetchall() == [("a",)]
-    database.close()
+    with open_toy(Path(target)) as restored, restored.store.reading() as db:
+        assert db.rows("SELECT item FROM click") == [("a",)]
 
 
 def test_what_cannot_be_done_is_one_clear_error(collection: Collection, photos: Path, tmp_path: Path) -> None:
