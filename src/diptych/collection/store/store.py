@@ -228,7 +228,8 @@ class SqliteStore(Store):
         store = cls(folder, durability)
         store.derived.mkdir(exist_ok=True)
         try:
-            store.path.touch(exist_ok=False)
+            # What people searched for is in it: for its owner alone, unless they change that.
+            store.path.touch(mode=0o600, exist_ok=False)
         except FileExistsError:
             raise CollectionError(f"{folder} has a collection already: open it, or choose another folder") from None
         store.write(create_tables)
