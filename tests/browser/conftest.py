@@ -20,6 +20,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from diptych import Retriever
 from diptych.collection import Collection, PictureText, PictureWord, Record
+from diptych.collection.store.items import PICTURE, content_ids
+from diptych.collection.store.kept import put_picture_texts
+from diptych.collection.store.opening import open_store
 from diptych.data import Pairs
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
@@ -91,7 +94,10 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # As if a word had been read in the first picture.
         corners = ((0.25, 0.5), (0.75, 0.5), (0.75, 0.75), (0.25, 0.75))
         text = PictureText("Kaliso", (PictureWord("Kaliso", corners),))
-        collection._state.store.picture_texts.add({next(iter(collection)).content_hash: text})
+        digest = str(next(iter(collection)).content_hash)
+    store = open_store(folder / ".diptych")
+    store.write(lambda db: put_picture_texts(db, {content_ids(db, [digest], PICTURE)[digest]: text}))
+    store.close()
     return folder
 
 

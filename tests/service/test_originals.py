@@ -105,7 +105,7 @@ def test_no_file_outside_the_root_is_handed_out(client: httpx.Client, service: A
     paths[0].symlink_to(secret)
     paths[1].mkdir()
     os.mkfifo(paths[2])
-    paths[3].symlink_to(root / ".diptych" / "collection.json")
+    paths[3].symlink_to(root / ".diptych" / "collection.sqlite")
     kinds = [problem(client.get(f"{ITEMS}/{item['id']}/original")) for item in items]
     outside, gone = (404, "outside-the-collection"), (404, "original-gone")
     assert kinds == [outside, gone, gone, outside]

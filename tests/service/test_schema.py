@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-from diptych.collection.storage.place import write_lock
 from hypothesis.configuration import storage_directory
+
+from diptych.collection.store.store import write_lock
 
 Start = Callable[..., Any]
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -219,24 +217,6 @@ def test_a_filter_that_costs_too_much_is_refused(client: httpx.Client, text: str
         assert (answer.status_code, answer.json()["type"]) == (422, f"/problems/{kind}")
     allowed = " or ".join(["label:car"] * 32)
     assert client.get("/v1/collections/scenes/items", params={"filter": allowed}).status_code == 200
-
-
-def test_the_thumbnails_of_a_page_of_answers_are_read_together(running_service: Any) -> None:
-    service = running_service()
-    thumbnails = service.folders["scenes"] / ".diptych" / "store" / "thumbnails.lance"
-    with httpx.Client(base_url=service.url, timeout=30) as client:
-        asked = {"query": "a red boat", "limit": 12, "log": False}
-        answers = client.post(SEARCH, json=asked, headers={"Sec-Fetch-Site": "same-origin"}).json()["answers"]
-        # They are read after the answer has left, which a loaded machine may put off.
-        kept = service.context.hosted["scenes"].collection._thumbnails._kept
-        deadline = time.monotonic() + 30
-        while len(kept) < len(answers) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        shutil.move(thumbnails, thumbnails.with_name("elsewhere"))
-        for answer in answers:
-            small = client.get(f"/v1/collections/scenes/items/{answer['id']}/thumbnail")
-            assert small.status_code == 200
-            assert small.content.startswith(b"\xff\xd8")
 
 
 def test_an_answer_says_which_language_is_not_understood(running_service: Any, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from diptych.atomic_files import read_json, write_json
 from diptych.collection import Collection
+from diptych.collection.state import ROOT
+from diptych.collection.store.kept import put_setting
+from diptych.collection.store.opening import open_store
 from diptych.data.folders import state_folder
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
 
@@ -41,7 +43,9 @@ def hostile(own_scene_collection: Path, tmp_path: Path) -> Path:
         )
         assert collection.load(table) == 2
     foreign = Path(shutil.copytree(made, tmp_path / "foreign"))
-    write_json(foreign / "collection.json", read_json(foreign / "collection.json") | {"root": "/"})
+    store = open_store(foreign)
+    store.write(lambda db: put_setting(db, ROOT, "/"))
+    store.close()
     return foreign
 
 

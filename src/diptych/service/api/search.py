@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, Form, Path, Query, Request, Response, UploadFile, status
+from fastapi import APIRouter, Form, Path, Query, Response, UploadFile, status
 
 from diptych.collection import (
     Answer,
     Answers,
     Collection,
-    CollectionError,
     Filter,
     Item,
     Term,
@@ -296,23 +294,6 @@ def _term_text(term: TermRequest) -> str:
     return term.text or term.item or f"upload:{term.upload}"
 
 
-def preload_thumbnails(
-    request: Request, background: BackgroundTasks, hosted: HostedCollection, found: SearchResponse
-) -> None:
-    """Read the thumbnails of answers at once, when they have left for a page, which asks for each of them next.
-
-    Thirty reads of one row take about thirty times as long as one of thirty. Programs seldom ask for any.
-    """
-    if request.headers.get("sec-fetch-site") == "same-origin":
-        background.add_task(_read_thumbnails, hosted, [answer.id for answer in found.answers if answer.picture])
-
-
-def _read_thumbnails(hosted: HostedCollection, ids: list[str]) -> None:
-    # An item may be removed meanwhile; its neighbours are then read one by one, when they are asked for.
-    with suppress(CollectionError):
-        hosted.collection.thumbnails(ids)
-
-
 class UploadForm(Document):
     """A picture to search with."""
 
@@ -333,13 +314,9 @@ def search(
     hosted: Hosted,
     visitor: Visitor,
     request: SearchRequest,
-    raw: Request,
-    background: BackgroundTasks,
 ) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
-    found = run_search(context, hosted, request_terms(request.query, request.terms), request, visitor)
-    preload_thumbnails(raw, background, hosted, found)
-    return found
+    return run_search(context, hosted, request_terms(request.query, request.terms), request, visitor)
 
 
 @router.get("/collections/{collection}/search", operation_id="searchByAddress", dependencies=[Searching])
