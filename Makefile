@@ -117,7 +117,7 @@ campaigns: $(READY) ## kills, power cuts, full disk, damage, fuzzing, load: TRIA
 
 lock: $(READY) ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
 	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt
-	@$(COMPILE) --extra search --extra serve --constraints requirements/test.txt pyproject.toml \
+	@$(COMPILE) --extra postgres --extra search --extra serve --constraints requirements/test.txt pyproject.toml \
 		--output-file requirements/container.txt
 	@$(COMPILE) --group build --constraints requirements/test.txt --output-file requirements/build.txt
 	@$(COMPILE) --group tools --output-file requirements/tools.txt

@@ -23,6 +23,7 @@ FLOORS: tuple[frozenset[str], ...] = (
         {
             "_version",
             "arrays",
+            "arrow",
             "atomic_files",
             "cluster",
             "devices",
@@ -30,6 +31,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "errors",
             "estimators",
             "lazy_exports",
+            "lru_cache",
             "space",
         }
     ),
@@ -68,7 +70,6 @@ HEAVY_MODULES = {
     "ranx",
     "gensim",
     "faiss",
-    "lancedb",
     "pyarrow",
     "cv2",
     "rapidocr",

@@ -107,9 +107,7 @@ class _Later(ModuleType):
 
 @contextmanager
 def _some_imports_later() -> Iterator[None]:
-    # The engine looks in other threads whether pandas has been imported, and takes a stand-in for it.
-    present = {*sys.modules, *(("pandas",) if "lancedb" in sys.modules else ())}
-    stand_ins = {name: _Later(name) for name in LATER if name not in present}
+    stand_ins = {name: _Later(name) for name in LATER if name not in sys.modules}
     sys.modules.update(stand_ins)
     try:
         yield

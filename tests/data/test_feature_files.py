@@ -50,21 +50,7 @@ def write_parquet(folder, rows, sizes=(30, 50, 20), group=25):
     return folder
 
 
-def write_lance(folder, rows):
-    pa, lancedb = pytest.importorskip("pyarrow"), pytest.importorskip("lancedb")
-    database, table = lancedb.connect(str(folder)), None
-    for part in (slice(0, 70), slice(70, 100)):
-        lists = {
-            name: pa.FixedSizeListArray.from_arrays(pa.array(rows[name][part].ravel()), rows[name].shape[1])
-            for name in ("images", "texts")
-        }
-        content = pa.table({**lists, "labels": pa.array(list(rows["labels"][part]))})
-        table = database.create_table("pairs", content) if table is None else table.add(content)
-        table = database.open_table("pairs")
-    return folder / "pairs.lance"
-
-
-@pytest.mark.parametrize("write", [write_numpy, write_parquet, write_lance])
+@pytest.mark.parametrize("write", [write_numpy, write_parquet])
 def test_blocks_of_all_parts_are_the_rows_in_their_order(write, rows, tmp_path):
     features = pickle.loads(pickle.dumps(open_features(write(tmp_path / "features", rows))))
     assert isinstance(features, FeatureFiles)
@@ -82,16 +68,6 @@ def test_blocks_of_all_parts_are_the_rows_in_their_order(write, rows, tmp_path):
     assert blocks[0].texts.dtype == np.float64
     assert features.classes().tolist() == ["bird", "boat", "car"]
     assert next(features.blocks(parts[0])).labels is None
-
-
-def test_lance_tables_are_read_as_they_were_when_opened(rows, tmp_path):
-    path = write_lance(tmp_path / "features", rows)
-    features = open_features(path)
-    import lancedb
-
-    lancedb.connect(str(path.parent)).open_table("pairs").delete("labels = 'bird'")
-    read = np.concatenate([block.images for part in features.parts() for block in features.blocks(part)])
-    np.testing.assert_array_equal(read, rows["images"])
 
 
 def test_parts_of_parquet_files_are_whole_row_groups(rows, tmp_path):
@@ -148,8 +124,6 @@ def test_tables_that_cannot_be_used_are_refused(rows, tmp_path):
     (tmp_path / "no.parquet").write_bytes(b"nothing")
     with pytest.raises(InvalidInputError, match="no readable Parquet file"):
         open_features(tmp_path / "no.parquet")
-    with pytest.raises(InvalidInputError, match="no readable Lance table"):
-        open_features(tmp_path / "no.lance")
     (tmp_path / "unlabelled").mkdir()
     del rows["labels"]
     with pytest.raises(InvalidInputError, match="learns from labels"):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "diptych"
 NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
 # Code of the page and of reports, and words about files that are there.
-CODE = {".py", ".js", ".css", ".html", ".j2", ".md", ".svg", ".typed"}
+CODE = {".py", ".sql", ".js", ".css", ".html", ".j2", ".md", ".svg", ".typed"}
 
 
 @pytest.fixture(scope="module")

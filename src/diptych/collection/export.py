@@ -21,6 +21,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.arrow import arrow_package
 from diptych.atomic_files import atomic_write
 from diptych.collection.item import Item
 from diptych.collection.packages import search_package
@@ -131,14 +132,14 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    pa = search_package("pyarrow")
+    pa = arrow_package("writing Parquet files")
     kinds = dict.fromkeys(_NUMBERS, pa.int64()) | dict.fromkeys(_LISTS, pa.list_(pa.string()))
     columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
     if (first := next((row["point"] for row in rows if row.get("point") is not None), None)) is not None:
         columns.append(("point", pa.list_(pa.from_numpy_dtype(first.dtype), len(first))))
     schema = pa.schema(columns)
     plain = [row | {name: json.dumps(row[name], ensure_ascii=False) for name in _OBJECTS} for row in rows]
-    search_package("pyarrow.parquet").write_table(pa.Table.from_pylist(plain, schema=schema), path)
+    pa.parquet.write_table(pa.Table.from_pylist(plain, schema=schema), path)
 
 
 _BLOCK = 1 << 18

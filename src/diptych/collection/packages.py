@@ -9,7 +9,7 @@ from diptych.errors import MissingPackageError
 
 
 def search_package(name: str) -> Any:
-    """Return a module of the extra ``search``: ``faiss``, ``watchfiles`` or ``pyarrow``.
+    """Return a module of the extra ``search``: ``faiss`` or ``watchfiles``.
 
     >>> search_package("no_such_module")
     Traceback (most recent call last):

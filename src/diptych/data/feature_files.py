@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
-from diptych.data.clicks.click_files import pyarrow_parquet
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.arrow import arrow_package
+from diptych.errors import InvalidInputError
 
 # What is read, and therefore what comes out to the last bit, depends on the files alone: never on cores or workers.
 _PART_ROWS, _BLOCK_ROWS = 65_536, 8_192
 _READ_AHEAD_BYTES = 1 << 20
-_KINDS = "a folder with images.npy and texts.npy, Parquet files with columns images and texts, or such a Lance table"
+_KINDS = "a folder with images.npy and texts.npy, or Parquet files with columns images and texts"
 
 Side = Literal["images", "texts", "labels"]
 Table = TypeVar("Table", bound="FeatureFiles")
@@ -88,8 +87,7 @@ def open_features(
 
     - a folder with ``images.npy``, ``texts.npy`` and perhaps ``labels.npy``;
     - a Parquet file, or a folder of them in the order of their names, with columns ``images`` and ``texts`` that hold a
-      list of numbers in each row, and perhaps ``labels``; what is read at once by one task is whole row groups;
-    - a Lance table, a folder that ends in ``.lance``, with the same columns.
+      list of numbers in each row, and perhaps ``labels``; what is read at once by one task is whole row groups.
 
     Row i of one side belongs to row i of the other. Labels are one class per row, or rows of 0 and 1. The parameters
     are the names of files or columns, where they are called otherwise. Nothing in the files is executed.
@@ -108,8 +106,6 @@ def open_features(
     """
     place = Path(path)
     names: dict[Side, str] = {"images": images, "texts": texts, "labels": labels}
-    if place.suffix == ".lance":
-        return LanceFeatures.open(place, names)
     if place.is_file():
         return ParquetFeatures.open([place], names)
     if (place / f"{images}.npy").exists():
@@ -232,52 +228,13 @@ class ParquetFeatures(FeatureFiles):
                         yield {side: _column(batch, self.names[side]) for side in sides}
 
 
-@dataclass(frozen=True)
-class LanceFeatures(FeatureFiles):
-    """A Lance table as it was when it was opened."""
-
-    names: dict[Side, str]
-    path: Path
-    version: int
-
-    @classmethod
-    def open(cls, path: Path, names: dict[Side, str]) -> LanceFeatures:
-        """Read what the table says about itself, and the first rows."""
-        table = _lance_table(path)
-        _check_columns(table.schema.names, names, path)
-        if table.count_rows() == 0:
-            raise InvalidInputError(f"{path} holds no rows")
-        has_labels = names["labels"] in table.schema.names
-        return _with_widths(cls(table.count_rows(), 0, 0, has_labels, names, path, table.version))
-
-    def _read(self, part: range, sides: Sequence[Side]) -> Iterator[dict[str, AnyArray]]:
-        table = _lance_table(self.path)
-        table.checkout(self.version)
-        query = table.search().select([self.names[side] for side in sides])
-        for start in range(part.start, part.stop, _BLOCK_ROWS):
-            rows = query.offset(start).limit(min(_BLOCK_ROWS, part.stop - start)).to_arrow()
-            for batch in rows.combine_chunks().to_batches():
-                yield {side: _column(batch, self.names[side]) for side in sides}
-
-
 def _parquet_file(path: Path) -> Any:
-    parquet = pyarrow_parquet("reading")
+    parquet = arrow_package("reading Parquet files").parquet
     try:
         # A buffer makes it read as it goes, instead of a whole row group first.
         return parquet.ParquetFile(path, buffer_size=_READ_AHEAD_BYTES)
     except (OSError, ValueError) as problem:
         raise InvalidInputError(f"{path} is no readable Parquet file ({problem}); wanted are {_KINDS}") from None
-
-
-def _lance_table(path: Path) -> Any:
-    try:
-        lancedb = import_module("lancedb")
-    except ImportError:
-        raise MissingPackageError("reading Lance tables", "'diptych[search]'") from None
-    try:
-        return lancedb.connect(str(path.parent)).open_table(path.stem)
-    except (OSError, ValueError) as problem:
-        raise InvalidInputError(f"{path} is no readable Lance table ({problem}); wanted are {_KINDS}") from None
 
 
 def _check_columns(found: Sequence[str], names: dict[Side, str], path: Path) -> None:
@@ -297,7 +254,7 @@ def _with_widths(features: Table) -> Table:
 
 def _column(batch: Any, name: str) -> AnyArray:
     """Return a column as a vector, or as a matrix where each of its rows is a list."""
-    types = import_module("pyarrow").types
+    types = arrow_package("reading Parquet files").types
     column = batch.column(name)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -10,17 +10,17 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from diptych.arrow import arrow_package
 from diptych.atomic_files import atomic_write
 from diptych.data.caption_files import CaptionedPictures, read_captions
 from diptych.data.caption_formats import CaptionRecord, caption_record_of, file_column, record_from_json
 from diptych.data.clicks.click_files import open_parquet
 from diptych.data.picture_files import picture_suffixes
 from diptych.data.text_files import parse_json
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError
 
 CAPTIONS_FILE = "captions.jsonl"
 """What unpacked pictures are described in, beside them."""
@@ -198,10 +198,7 @@ def _opened_table(file: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 def _arrow_batches(file: Path) -> tuple[Any, Iterator[Any]]:
-    try:
-        arrow = import_module("pyarrow")
-    except ImportError as error:
-        raise MissingPackageError("reading Arrow files", "pyarrow") from error
+    arrow = arrow_package("reading Arrow files")
     readers: tuple[Callable[[Any], Any], ...] = (arrow.ipc.open_stream, arrow.ipc.open_file)
     for opened in readers:
         try:
@@ -224,7 +221,7 @@ def _hugging_face_features(schema: Any) -> dict[str, Any]:
 
 
 def _picture_column(file: Path, schema: Any, features: dict[str, Any]) -> str:
-    types = import_module("pyarrow").types
+    types = arrow_package("reading Arrow files").types
     for field in schema:
         feature = features.get(field.name)
         if isinstance(feature, dict) and feature.get("_type") == "Image":

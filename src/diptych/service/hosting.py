@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cachetools import LRUCache
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -29,23 +28,13 @@ from diptych.service.problems import Problem
 _KEPT_PAST = 2
 
 
-class _PastCollections(LRUCache[tuple[str, int], Collection]):
-    """Collections as they were, each closed when it is let go; who still uses one goes on."""
-
-    def popitem(self) -> tuple[tuple[str, int], Collection]:
-        """Let go of the one that was not used for longest."""
-        key, collection = super().popitem()
-        collection.close()
-        return key, collection
-
-
 @dataclass(frozen=True)
 class HostedCollection:
     """A collection under the name that addresses call it by."""
 
     name: str
     collection: Collection
-    _past: _PastCollections = field(default_factory=lambda: _PastCollections(_KEPT_PAST), repr=False, compare=False)
+    _past: dict[tuple[str, int], Collection] = field(default_factory=dict, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def at(self, as_of: str | None) -> HostedCollection:
@@ -56,9 +45,11 @@ class HostedCollection:
         self.collection.version_at(as_of)
         key = as_of, self.collection.history()[-1].number
         with self._lock:
-            if key not in self._past:
-                self._past[key] = self.collection.at(as_of)
-            return HostedCollection(self.name, self._past[key])
+            past = self._past[key] = self._past.pop(key) if key in self._past else self.collection.at(as_of)
+            if len(self._past) > _KEPT_PAST:
+                # Searches that still use it go on.
+                self._past.pop(next(iter(self._past))).close()
+            return HostedCollection(self.name, past)
 
     @cached_property
     def writes(self) -> WriteQueue:

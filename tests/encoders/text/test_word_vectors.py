@@ -165,7 +165,7 @@ def test_without_the_package_the_command_is_named(tmp_path: Path, monkeypatch: p
 def test_without_pyarrow_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     word_vector_files._read.cache_clear()
-    with pytest.raises(MissingPackageError, match="pip install pyarrow"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'diptych\[parquet\]'"):
         load_word_vectors("glove-50d")
 
 

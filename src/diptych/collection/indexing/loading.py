@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.arrow import arrow_package
 from diptych.collection.indexing.encoding import Encoded, Source, put_encoded
 from diptych.collection.indexing.records import text_hash
 from diptych.collection.item import (
@@ -24,7 +25,6 @@ from diptych.collection.item import (
     is_storable,
     metadata_fault,
 )
-from diptych.collection.packages import search_package
 from diptych.collection.retriever_protocol import Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
@@ -146,7 +146,7 @@ def _groups(batches: Any, root: Root, width: int, kind: type[np.generic]) -> Ite
 def _column_batches(batches: Any) -> Iterator[dict[str, Any]]:
     """Yield the columns of each batch by name: lists, and arrays of points with None where there are none."""
     if isinstance(batches, (str, os.PathLike)):
-        batches = search_package("pyarrow.parquet").ParquetFile(Path(batches)).iter_batches(ROWS_AT_ONCE)
+        batches = arrow_package("reading Parquet files").parquet.ParquetFile(Path(batches)).iter_batches(ROWS_AT_ONCE)
     is_one = isinstance(batches, Mapping) or hasattr(batches, "column_names")
     for batch in [batches] if is_one else batches:
         if isinstance(batch, Mapping):
@@ -160,7 +160,7 @@ def _column_batches(batches: Any) -> Iterator[dict[str, Any]]:
 
 
 def _arrow_column(name: str, column: Any) -> Any:
-    pa = search_package("pyarrow")
+    pa = arrow_package("reading Arrow tables")
     if not name.endswith("_point"):
         if name in ("id", "caption", "path", "content_hash") and not (
             pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_null(column.type)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
-from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.retriever_protocol import RetrieverProtocol, Side, without_disk_cache
@@ -55,20 +53,14 @@ class QueryEmbeddingCache:
     """Turns the words of queries into points and remembers the last ones, in memory alone: they are private."""
 
     def __init__(self, retriever: RetrieverProtocol) -> None:
-        self._retriever = without_disk_cache(retriever)
-        self._lock = threading.Lock()
-        self._known: LRUCache[str, QueryEmbedding] = LRUCache(MAX_REMEMBERED)
+        private = without_disk_cache(retriever)
 
-    def point(self, words: str) -> QueryEmbedding:
-        """Return the point of some words."""
-        with self._lock:
-            known = self._known.get(words)
-        if known is None:
-            features = query_features(self._retriever, [words])
-            known = QueryEmbedding(self._retriever.texts_to_points(features), not np.any(features), features)
-            with self._lock:
-                self._known[words] = known
-        return known
+        @lru_cache(MAX_REMEMBERED)
+        def point(words: str) -> QueryEmbedding:
+            features = query_features(private, [words])
+            return QueryEmbedding(private.texts_to_points(features), not np.any(features), features)
+
+        self.point = point
 
 
 def query_features(retriever: RetrieverProtocol, texts: Sequence[str]) -> FloatArray:

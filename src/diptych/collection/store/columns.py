@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store.derived_arrays import DerivedArrays, newest_arrays, only_maker, save_arrays
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
+from diptych.lru_cache import LRUCache
 
 MAX_ITEMS_IN_MEMORY = 5_000
 MAX_CHANGED = 20_000
@@ -422,7 +422,7 @@ class ColumnCache:
         newest = max(names, default=int(known.base.field_values.max(initial=0)))
         new = dict(db.rows("SELECT id, field FROM value WHERE id > ?", (newest,)))
         if db.writes:
-            rows = LRUCache(rows.maxsize, rows.getsizeof)
+            rows = LRUCache(rows.max_size, rows.size_of)
         return Columns(known.base, patch, last, names | new if new else names, rows, lock=known.lock)
 
     def _made(self, db: Connection) -> Columns:

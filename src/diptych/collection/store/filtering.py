@@ -179,7 +179,7 @@ def _values(db: Connection, columns: Columns, field: str, wanted: Filter) -> Int
 def value_rows(db: Connection, columns: Columns, field: str) -> tuple[Sequence[int], Sequence[Any]]:
     """Return the ids of the values of a field, and the values; values never change, so only new ones are read."""
     with columns.lock:
-        numbers, stored = columns.value_rows.get(field, ([], []))
+        numbers, stored = columns.value_rows.get(field) or ([], [])
         last = numbers[-1] if numbers else 0
         newest = int(columns.fields[field][-1])
         if last < newest:

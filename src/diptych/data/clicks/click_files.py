@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from diptych.arrow import arrow_package
 from diptych.data.text_files import BadRow, delimited_rows, first_named, normalised_name
-from diptych.errors import DiptychError, InvalidInputError, MissingPackageError
+from diptych.errors import DiptychError, InvalidInputError
 
 QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
 IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
@@ -176,21 +177,12 @@ def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
     """Open a Parquet file; whatever cannot be read of it, at once or later, is an error that names the file."""
-    parquet = pyarrow_parquet("reading")
+    arrow = arrow_package("reading Parquet files")
     try:
-        with parquet.ParquetFile(path) as file:
+        with arrow.parquet.ParquetFile(path) as file:
             yield file
     except DiptychError:
         raise
     # The errors of Arrow are errors of Python as well, of many kinds.
     except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
         raise InvalidInputError(f"{path} is no readable Parquet file ({error}); get a fresh copy of it") from error
-
-
-def pyarrow_parquet(doing: str) -> Any:
-    """Return the module that reads and writes Parquet, or say what to install."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingPackageError(f"{doing} Parquet files", "pyarrow") from error
-    return parquet

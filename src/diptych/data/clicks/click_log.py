@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.arrow import arrow_package
 from diptych.atomic_files import atomic_write
-from diptych.data.clicks.click_files import pyarrow_parquet
 from diptych.data.item_sequences import read_only
 from diptych.data.text_files import written_cells
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -332,17 +332,15 @@ def _grouped(ids: NDArray[np.int32], count: int) -> Grouping:
 
 def _write_parquet(log: ClickLog, path: Path) -> None:
     """Write the triads batch by batch; a query or image is stored once per group of rows."""
-    parquet = pyarrow_parquet("writing")
-    import pyarrow as pa
-
+    pa = arrow_package("writing Parquet files")
     fields = [("query", pa.string()), ("image", pa.string()), ("clicks", pa.float32())]
     schema = pa.schema([*fields, *([] if log.times is None else [("time", pa.float64())])])
-    with parquet.ParquetWriter(path, schema) as writer:
+    with pa.parquet.ParquetWriter(path, schema) as writer:
         for start in range(0, log.n_triads, _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
             columns: list[Any] = [
-                _arrow_strings(log.queries, log.query_ids[rows]),
-                _arrow_strings(log.images, log.image_ids[rows]),
+                _arrow_strings(pa, log.queries, log.query_ids[rows]),
+                _arrow_strings(pa, log.images, log.image_ids[rows]),
                 pa.array(log.clicks[rows]),
             ]
             if log.times is not None:
@@ -350,9 +348,7 @@ def _write_parquet(log: ClickLog, path: Path) -> None:
             writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
-def _arrow_strings(table: Any, ids: Any) -> Any:
-    import pyarrow as pa
-
+def _arrow_strings(pa: Any, table: Any, ids: Any) -> Any:
     used, places = np.unique(ids, return_inverse=True)
     words = pa.array([table[int(row)] for row in used], pa.string())
     return words.take(pa.array(places))

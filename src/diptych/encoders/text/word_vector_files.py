@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.arrow import arrow_package
 from diptych.data.folders import data_folder
 from diptych.encoders.networks.model_files import file_state, read_model_json
 from diptych.encoders.text.sentence_encoder import model_folder, weights_of
@@ -62,11 +63,8 @@ def _check_archive(path: Path) -> None:
 
 def read_indexed_npy(index: Path, vectors: Path) -> WordVectors:
     """Read a Parquet file whose first column is the words, beside a memory-mapped ``.npy`` of the vectors."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingPackageError("reading the words of packaged word vectors", "pyarrow") from error
-    words = parquet.read_table(index).column(0).to_pylist()
+    arrow = arrow_package("reading the words of packaged word vectors")
+    words = arrow.parquet.read_table(index).column(0).to_pylist()
     return WordVectors(words, np.load(vectors, mmap_mode="r", allow_pickle=False))
 
 

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
+from diptych.lru_cache import LRUCache
 from diptych.models.base import check_choice, check_count, check_number
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 
@@ -129,7 +129,7 @@ class AnswerCache(Generic[Answer]):
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._answers: LRUCache[Hashable, Answer] = LRUCache(limit)
+        self._answers = LRUCache[Hashable, Answer](limit)
         self._lock = Lock()
 
     def get(self, question: Hashable) -> Answer | None:

@@ -14,10 +14,11 @@ from typing import Any, BinaryIO, Literal, get_args
 import numpy as np
 
 from diptych.arrays import IntArray
+from diptych.arrow import arrow_package
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.data.text_files import written_cells
-from diptych.errors import MissingPackageError, UnknownNameError
+from diptych.errors import UnknownNameError
 from diptych.service.clicks.records import NEGATIVE_CLICK
 
 ExportKind = Literal["triads", "events", "impressions"]
@@ -188,13 +189,9 @@ def write_export(store: Store, stream: BinaryIO, what: str, format: str) -> int:
 
 
 def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Row]]) -> None:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingPackageError("writing Parquet files", "pyarrow") from error
+    pa = arrow_package("writing Parquet files")
     schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
-    with parquet.ParquetWriter(stream, schema) as writer:
+    with pa.parquet.ParquetWriter(stream, schema) as writer:
         for batch in batches:
             columns = zip(*batch, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

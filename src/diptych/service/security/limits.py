@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import IPv6Address, ip_address
 
-from cachetools import LRUCache
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -148,7 +147,8 @@ class TokenBuckets:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(max_clients)
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._max_clients = max_clients
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -162,6 +162,8 @@ class TokenBuckets:
             left = min(self._burst, left + (now - then) * self._rate)
             is_enough = left >= cost
             self._buckets[client] = (left - cost if is_enough else left, now)
+            if len(self._buckets) > self._max_clients:
+                del self._buckets[next(iter(self._buckets))]
         return 0.0 if is_enough else (cost - left) / self._rate
 
 
