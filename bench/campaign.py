@@ -13,7 +13,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,15 +51,25 @@ def add_round(record: Path, fault: str, seed: int, **found: Any) -> None:
 
 
 def campaign(
-    description: str | None, fault: str, run_round: Callable[[int, int], Outcome], *, trials: int, at_once: int
+    description: str | None,
+    fault: str,
+    run_round: Callable[[int, int], Outcome],
+    *,
+    trials: int,
+    at_once: int,
+    others: Mapping[str, tuple[str, Callable[[int, int], Outcome]]] | None = None,
 ) -> int:
     """Run rounds of ``at_once`` trials as the command line asks, tell what went wrong, and return the exit code.
 
-    ``run_round`` gets the number of trials and a seed.
+    ``run_round`` gets the number of trials and a seed. ``others`` are further faults by the word that asks for each,
+    with their names in the record.
     """
     parser = arguments(description, minutes=float("inf"))
     parser.add_argument("--trials", type=int, default=trials, help="so many further ones, %(default)s by default")
+    parser.add_argument("--fault", choices=list(others or {}), help="another fault than the usual one")
     options = parser.parse_args()
+    if options.fault is not None:
+        fault, run_round = (others or {})[options.fault]
     begun, left, has_failed = time.monotonic(), options.trials, False
     while left > 0 and time.monotonic() - begun < 60 * options.minutes:
         busy, seed = processor_seconds(), next_seed(options.record, fault)

@@ -1,4 +1,4 @@
-"""Collections that cost no encoding, filled through their store, and what a process of one holds in memory.
+"""Collections that cost no encoding, loaded with points, and what a process of one holds in memory.
 
 Captions are words of a vocabulary drawn as often as words of a language are, and each item has a label and three
 fields. Points are random directions, or scattered around phrases in the space of the default retriever.
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from diptych.collection.storage.layout import Layout
-from diptych.collection.storage.store import Store, points_table
 from PIL import Image
 
 from diptych.collection import Collection
-from diptych.collection.item import Item
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.kept import put_thumbnails
+from diptych.collection.store.opening import open_store
 from diptych.retriever import Retriever
 from diptych.space import Space
 
@@ -97,47 +97,52 @@ class PointRetriever:
 
 
 def fill(
-    folder: Path,
+    place: Path | str,
     n_items: int,
     retriever: PointRetriever | None,
     draw: Draw,
     thumbnails: Sequence[bytes] = (),
-) -> None:
-    """Write items of the default or another retriever's space, with points that ``draw`` makes, through the store."""
+    root: Path | None = None,
+) -> float:
+    """Load items of the default or another retriever's space, with points that ``draw`` makes; return the seconds.
+
+    What is loaded is made before the clock runs.
+    """
+    root = Path(place).parent if root is None else root
     load = None if retriever is None else PointRetriever.load
-    Collection.create(folder, retriever, root=folder.parent, load_retriever=load).close()
-    store, rng = Store(folder / "store"), np.random.default_rng(1)
-    table = points_table(Layout.read(folder).retriever, "image")
+    rng, seconds = np.random.default_rng(1), 0.0
     words = np.array([f"word{number}" for number in range(_VOCABULARY)])
     weights = 1 / np.arange(1, _VOCABULARY + 1)
-    for start in range(0, n_items, _BATCH):
-        rows = range(start, min(start + _BATCH, n_items))
-        keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
-        texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
-        items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
-        store.add_vectors(table, keys, draw(rng, len(rows)))
-        if thumbnails:
-            store.add_thumbnails({key: thumbnails[row % len(thumbnails)] for key, row in zip(keys, rows, strict=True)})
-        store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
-        store.put_items(items)
-    store.compact(everything=True)
+    with Collection.create(place, retriever, root=root, load_retriever=load) as collection:
+        for start in range(0, n_items, _BATCH):
+            rows = range(start, min(start + _BATCH, n_items))
+            texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
+            columns = _columns(rows, texts) | {"image_point": draw(rng, len(rows)), "text_point": draw(rng, len(rows))}
+            seconds += timed(lambda columns=columns: collection.load([columns]))
+    if thumbnails:
+        store = open_store(place)
+        store.write(lambda db: _put_thumbnails(db, thumbnails))
+        store.close()
+    return seconds
 
 
-def _item(row: int, key: str, text: str) -> Item:
-    times = {"added_ns": 10**18 + 1000 * row, "updated_ns": 10**18 + 1000 * row}
-    return Item(
-        key[:16],
-        f"{row % 1000}/picture-{row}.jpg",
-        key,
-        size=1,
-        width=64,
-        height=48,
-        labels=(NOUNS[row % len(NOUNS)],),
-        metadata={"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400},
-        caption_ids=(f"{key[:16]}-0",),
-        captions=(text,),
-        **times,
-    )
+def _put_thumbnails(db: Connection, thumbnails: Sequence[bytes]) -> None:
+    contents = db.ids("SELECT content FROM item WHERE content IS NOT NULL").tolist()
+    put_thumbnails(db, {content: thumbnails[content % len(thumbnails)] for content in contents})
+
+
+def _columns(rows: range, texts: list[str]) -> dict[str, Any]:
+    keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
+    return {
+        "id": [key[:16] for key in keys],
+        "path": [f"{row % 1000}/picture-{row}.jpg" for row in rows],
+        "content_hash": keys,
+        "caption": texts,
+        "labels": [[NOUNS[row % len(NOUNS)]] for row in rows],
+        "metadata": [
+            {"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400} for row in rows
+        ],
+    }
 
 
 def painted_collection(pictures: Path, items: int) -> Path:

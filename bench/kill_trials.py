@@ -1,12 +1,17 @@
-"""Kill a process that writes to a collection, again and again, and look for anything lost.
+"""Kill a process that writes to a collection, or its server, again and again, and look for anything lost.
 
-Run ``python -m bench.kill_trials`` (needs the ``search`` extra). A child process adds, changes and removes
-items, loads columns, changes, adds, activates, removes and takes back retrievers, puts changes into search files and
-cleans up, and says before each step what it is about to do and after it that it is done. The parent kills it
-(SIGKILL) at a random moment, reopens the collection and checks it: every acknowledged item is there as acknowledged,
-every removed one is gone, the step under way has left each item as it was before or after, never in between, and
-every point of every finished retriever is the one that it gives. The command exits with 1 when a trial fails;
-``bench/campaign.py`` has its options.
+    python -m bench.kill_trials [--fault client | server | primary | pause]
+
+A child process adds, changes and removes items, albums, saved searches and retrievers, loads columns, takes back
+retrievers and cleans up, and says before each step what it is about to do and after it that it is done. The parent
+kills it (SIGKILL) at a random moment, reopens the collection and checks it: everything acknowledged is there as
+acknowledged, what was removed is gone, the step under way has left each item as it was before or after, never in
+between, and every point of every finished retriever is the one that it gives.
+
+The usual collection is a folder. With a ``--fault`` it is one of a PostgreSQL server that this command starts: killed
+are the child, the server, or the primary, whose synchronous replica is promoted; or there are two children, of which
+one is stopped for a while at a random moment (SIGSTOP), also longer than others wait for it, while the other goes on.
+The command exits with 1 when a trial fails; ``bench/campaign.py`` has its options.
 """
 
 from __future__ import annotations
@@ -18,14 +23,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from bench.campaign import Outcome, campaign, failures, processor_seconds_of, wait_until
 from diptych.collection import Collection
-from tests.doubles import ToyRetriever, item_state, wrong_points
+from tests.doubles import ToyRetriever, wrong_points
+from tests.doubles.postgres_server import PostgresServer
+from tests.doubles.random_writer import state_of
 
 START_S = 120.0
+SCHEMA = "trials"
+LONG_PAUSE_SHARE, LONG_PAUSE_S = 0.1, 13.0
 State = dict[str, Any]
 
 
@@ -49,75 +59,162 @@ class Trials:
 
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a child work for some time, kill it, and return what is wrong with the collection."""
-        status = self.work(number, seconds)
-        return [f"the child ended by itself with {status}"] if status != -signal.SIGKILL else self.problems()
-
-    def work(self, number: int, seconds: float, **environment: str) -> int:
-        """Let a child work from when it has opened the collection, kill it, and return how it ended."""
-        command = [sys.executable, "-m", "tests.doubles.random_writer", self.location, str(self.workplace)]
-        with self.log.open("w") as log:
-            child = subprocess.Popen(
-                [*command, str(1000 * self.seed + number)], stdout=log, env={**os.environ, **environment}
-            )
-        wait_until(lambda: "\n" in self.log.read_text() or child.poll() is not None, START_S)
+        child = self.begin(1000 * self.seed + number)
         wait_for_work(child.pid, seconds)
         child.kill()
-        return child.wait()
+        status = child.wait()
+        return self.problems() if status == -signal.SIGKILL else [f"the child ended by itself with {status}"]
 
-    @property
-    def log(self) -> Path:
-        """What the child says."""
-        return self.workplace / "log"
+    def begin(self, seed: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a child, and return when it has opened the collection."""
+        log = self.workplace / f"log-{seed}"
+        command = [sys.executable, "-m", "tests.doubles.random_writer", self.location, str(self.workplace), str(seed)]
+        with log.open("w") as stream:
+            child = subprocess.Popen([*command, *options], stdout=stream, env={**os.environ, **environment})
+        wait_until(lambda: "\n" in log.read_text() or child.poll() is not None, START_S)
+        return child
 
     def under_way(self) -> State:
-        """Take in what the child said, and return what it had begun and not finished."""
+        """Take in what the children said, and return what they had begun and not finished."""
         under_way: State = {}
-        for line in self.log.read_text().splitlines(keepends=True):
-            if not line.endswith("\n"):
-                break
-            said = json.loads(line)
-            under_way.update(said.get("begin", {}))
-            for item_id, state in said.get("done", {}).items():
-                self.steps += 1
-                under_way.pop(item_id, None)
-                if state is None:
-                    self.acknowledged.pop(item_id, None)
-                else:
-                    self.acknowledged[item_id] = state
+        for log in sorted(self.workplace.glob("log-*")):
+            for line in log.read_text().splitlines(keepends=True):
+                if not line.endswith("\n"):
+                    break
+                said = json.loads(line)
+                under_way.update(said.get("begin", {}))
+                for key, state in said.get("done", {}).items():
+                    self.steps += 1
+                    under_way.pop(key, None)
+                    self.acknowledged[key] = state
+            log.unlink()
         return under_way
 
     def problems(self) -> list[str]:
         """Compare the reopened collection with what was acknowledged."""
         under_way = self.under_way()
         with Collection.open(self.location, load_retriever=ToyRetriever.load) as collection:
-            found = {item.id: item_state(item.captions, item.labels) for item in collection}
+            found = state_of(collection)
             # A retriever that was being added is unfinished, and says so.
             wrong = [problem for problem in collection.verify().problems if "unfinished" not in problem]
-            for item_id in found.keys() | self.acknowledged.keys():
-                allowed = [self.acknowledged.get(item_id)]
-                if item_id in under_way:
-                    allowed.append(under_way[item_id])
-                if found.get(item_id) not in allowed:
-                    wrong.append(f"{item_id} is {found.get(item_id)}, allowed {allowed}")
-            stored_ids = {name for rows in collection._state.store.all_rows() for name in rows["id"].to_pylist()}
-            if stored_ids != found.keys():
-                wrong.append(f"search files and store differ in {sorted(stored_ids ^ found.keys())[:5]}")
+            for key in found.keys() | self.acknowledged.keys():
+                allowed = [self.acknowledged.get(key)]
+                if key in under_way:
+                    allowed.append(under_way[key])
+                if found.get(key) not in allowed:
+                    wrong.append(f"{key} is {found.get(key)}, allowed {allowed}")
             for stored in collection.retrievers():
                 # One at rest gets the points of later items when it is used again.
-                if stored.ready and stored.fingerprint not in collection._state.layout.resting:
+                if stored.ready and not stored.missing:
                     wrong += wrong_points(collection, stored.name)
         # The next trial starts from what is there.
         self.acknowledged = found
         return wrong
 
 
+class ServerTrials(Trials):
+    """Trials on a PostgreSQL server: the child, the server, or a primary whose replica takes over, is killed."""
+
+    def __init__(self, fault: str, workplace: Path, seed: int) -> None:
+        self.fault = fault
+        self.server = PostgresServer()
+        self.replica = self._standby() if fault == "primary" else None
+        super().__init__(self.server.address(SCHEMA), workplace, seed)
+
+    def _standby(self) -> PostgresServer:
+        """Start a replica that has each change before it is acknowledged."""
+        replica = PostgresServer(self.server)
+        self.server.set("synchronous_standby_names", "*")
+        return replica
+
+    def run(self, number: int, seconds: float) -> list[str]:
+        """Let a child work for some time, kill it or the server, and return what is wrong with the collection."""
+        if self.fault == "client":
+            return super().run(number, seconds)
+        child = self.begin(1000 * self.seed + number)
+        wait_for_work(child.pid, seconds)
+        self.server.kill()
+        if self.replica is not None:
+            self.replica.promote()
+            self.server.close()
+            self.server, self.replica = self.replica, None
+            self.server.set("synchronous_standby_names", "")
+            self.location = self.server.address(SCHEMA)
+        else:
+            self.server.start()
+        # The child goes on by itself, or says that it could not.
+        time.sleep(self.dice.uniform(0.0, 0.5))
+        child.kill()
+        status = child.wait()
+        if status not in (0, -signal.SIGKILL):
+            return [f"the child ended by itself with {status}"]
+        wrong = self.problems()
+        if self.fault == "primary":
+            self.replica = self._standby()
+        return wrong
+
+    def close(self) -> None:
+        """End the servers."""
+        for server in (self.server, self.replica):
+            if server is not None:
+                server.close()
+
+
+class PauseTrials(ServerTrials):
+    """Trials with two writers, of which one is stopped for a while."""
+
+    def run(self, number: int, seconds: float) -> list[str]:
+        """Stop one of two children at a random moment, let the other work, and return what is wrong."""
+        seeds = [1000 * self.seed + 2 * number + writer for writer in (0, 1)]
+        children = [self.begin(seed, "--shared") for seed in seeds]
+        self.dice.shuffle(children)
+        paused, other = children
+        wait_for_work(paused.pid, seconds)
+        paused.send_signal(signal.SIGSTOP)
+        is_long = self.dice.random() < LONG_PAUSE_SHARE
+        time.sleep(LONG_PAUSE_S if is_long else self.dice.uniform(0.0, 1.0))
+        wait_for_work(other.pid, self.dice.uniform(0.0, 0.3))
+        if self.dice.random() < 0.5:
+            paused.send_signal(signal.SIGCONT)
+            wait_for_work(paused.pid, self.dice.uniform(0.0, 0.3))
+        for child in children:
+            child.kill()
+        ends = [child.wait() for child in children]
+        wrong = [f"a child ended by itself with {status}" for status in ends if status not in (0, -signal.SIGKILL)]
+        return wrong + self.problems()
+
+
 def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> Outcome:
     """Run trials one after the other on one collection; return what was counted, and what went wrong."""
     with tempfile.TemporaryDirectory(prefix="diptych-kill-") as workplace:
-        runner = Trials(f"{workplace}/collection", Path(workplace), seed)
-        failed, wrong = failures(trials, lambda number: runner.run(number, runner.dice.uniform(0.0, longest)))
+        return _run(Trials(f"{workplace}/collection", Path(workplace), seed), trials, longest)
+
+
+def run_on_a_server(fault: str, trials: int, seed: int, longest: float = 1.0) -> Outcome:
+    """Run trials one after the other on one server."""
+    with tempfile.TemporaryDirectory(prefix="diptych-kill-") as workplace:
+        runner = (PauseTrials if fault == "pause" else ServerTrials)(fault, Path(workplace), seed)
+        try:
+            return _run(runner, trials, longest)
+        finally:
+            runner.close()
+
+
+def _run(runner: Trials, trials: int, longest: float) -> Outcome:
+    failed, wrong = failures(trials, lambda number: runner.run(number, runner.dice.uniform(0.0, longest)))
     return {"trials": trials, "acknowledged": runner.steps, "lost": failed, "recovered": trials - failed}, wrong
 
 
+ON_A_SERVER = {
+    "client": "a killed process, PostgreSQL",
+    "server": "a killed server",
+    "primary": "a killed primary, its replica promoted",
+    "pause": "a writer that stands still beside another",
+}
+
 if __name__ == "__main__":
-    sys.exit(campaign(__doc__, "a killed process", run_trials, trials=200, at_once=25))
+    others = {
+        fault: (name, lambda trials, seed, fault=fault: run_on_a_server(fault, trials, seed))
+        for fault, name in ON_A_SERVER.items()
+    }
+    sys.exit(campaign(__doc__, "a killed process", run_trials, trials=200, at_once=25, others=others))

@@ -1,14 +1,16 @@
 """Cut the power of a machine that writes to a collection, again and again, and look for anything lost.
 
-Run ``python -m bench.power_cuts`` (needs the ``search`` extra, Linux and a C compiler). A process writes to a
-collection as in ``bench/kill_trials.py`` over a disk that keeps what was synced and nothing else (``unsynced.c``),
-and is killed at a random moment. Then the disk is put together as a power cut may leave it: every file as it was last
-synced or with later changes, cut short, or full of zeros; every folder with the names that were last synced, and any
-of the later ones. What was acknowledged must be there, and everything must be readable. The command exits with 1 when
-a trial fails; ``campaign.py`` has its options.
+    python -m bench.power_cuts [--fault unsynced]
 
-With ``--unsynced`` the process has ``--durability process``, which syncs nothing. Then the last changes may be lost,
-and files may be torn: the collection must be whole after `diptych repair --go-back`, which may name retrievers as lost.
+Needs the ``search`` extra, Linux and a C compiler. A process writes to a collection in a folder as in
+``bench/kill_trials.py`` over a disk that keeps what was synced and nothing else (``unsynced.c``), and is killed at a
+random moment. Then the disk is put together as a power cut may leave it: every file with the sectors that were synced
+and any of the later ones, or zeros in their place, and every folder with the names that were last synced, and any of
+the later ones. What was acknowledged must be there, and everything must be readable. The command exits with 1 when a
+trial fails; ``campaign.py`` has its options.
+
+With the fault ``unsynced`` the process has ``--durability process``. Then the last changes may be lost; what is there
+must be whole after `diptych repair`.
 """
 
 from __future__ import annotations
@@ -25,14 +27,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from diptych.collection.storage import ledger
-
 from bench import kill_trials
 from bench.campaign import Outcome, campaign
-from diptych.collection import Collection, CollectionError, Record, go_back
+from diptych.collection import Collection, Record
 from tests.doubles import ToyRetriever, wrong_points
 
 _SOURCE = Path(__file__).with_name("unsynced.c")
+SECTOR_BYTES = 512
 _NO_FOLLOW, _HERE, _NUMBER_AND_BIRTH = 0x100, -100, 0x900
 _SYNC_ALL = """
 import os, sys
@@ -100,11 +101,18 @@ class Disk:
         kept = self._shadow / key
         synced = kept.read_bytes() if kept.exists() else b""
         latest = synced if now is None else now.read_bytes()
-        shorter = latest[: self._dice.randrange(len(latest) + 1)]
-        zeros = synced[: len(latest)] + bytes(max(0, len(latest) - len(synced)))
-        # Bytes that were synced stay, if the file has only grown since.
-        torn = shorter if len(shorter) >= len(synced) or not latest.startswith(synced) else synced
-        return self._dice.choice([synced, latest, torn, zeros]) if latest != synced else synced
+        whole = self._dice.random()
+        if latest == synced or whole < 0.4:
+            return synced if whole < 0.2 else latest
+        # Where a file was made shorter and that was not synced, it may be long again; where it has grown, it may have
+        # any length between, and room without content.
+        length = self._dice.randint(len(synced), len(latest)) if len(latest) >= len(synced) else len(synced)
+        share, found = self._dice.random(), bytearray(synced[:length] + bytes(max(0, length - len(synced))))
+        for start in range(0, length, SECTOR_BYTES):
+            if self._dice.random() < share:
+                part = latest[start : min(start + SECTOR_BYTES, length)]
+                found[start : start + len(part)] = part
+        return bytes(found)
 
 
 class PowerCuts(kill_trials.Trials):
@@ -122,71 +130,51 @@ class PowerCuts(kill_trials.Trials):
         # Whatever is there when the machine starts is on the disk.
         subprocess.run([sys.executable, "-S", "-c", _SYNC_ALL, self.disk], env=os.environ | self.preload, check=True)
         durability = {} if self.is_synced else {"DIPTYCH_DURABILITY": "process"}
-        self.work(number, seconds, **self.preload, **durability)
+        child = self.begin(1000 * self.seed + number, **self.preload, **durability)
+        kill_trials.wait_for_work(child.pid, seconds)
+        child.kill()
+        child.wait()
         after = self.workplace / "after"
         Disk(self.shadow, self.dice).write(key_of(self.disk), self.disk, after)
         shutil.rmtree(self.disk)
         after.rename(self.disk)
-        self.n_cuts += 1
-        ledger.boot_id = lambda: f"start {self.n_cuts}"
         return self.problems()
 
     def problems(self) -> list[str]:
-        """Return what is wrong; where nothing was synced, what is torn goes back to what is whole before."""
+        """Return what is wrong; where nothing was synced, the last changes may be lost."""
         if self.is_synced:
             return super().problems()
         self.under_way()
-        go_back(Path(self.location))
-        with Collection.open(self.location, load_retriever=_load_toy) as collection:
+        with Collection.open(self.location, load_retriever=ToyRetriever.load) as collection:
             wrong = [problem for problem in collection.repair().problems if "unfinished" not in problem]
             wrong += wrong_points(collection)
             collection.add([Record(captions=["after the cut"], id="after")])
-            return wrong + list(collection.verify().problems)
-
-
-def _load_toy(folder: str | os.PathLike[str]) -> ToyRetriever:
-    try:
-        return ToyRetriever.load(folder)
-    except (OSError, ValueError):
-        raise CollectionError(f"the retriever in {folder} cannot be read") from None
+            return wrong + [problem for problem in collection.verify().problems if "unfinished" not in problem]
 
 
 def run_trials(trials: int, seed: int = 0, longest: float = 2.0, *, is_synced: bool = True) -> Outcome:
     """Cut the power again and again; return what was counted, and what went wrong.
 
-    All trials have one collection, or one each where nothing is synced. One that cannot be read ends the round.
+    All trials have one collection; one that cannot be read ends the round.
     """
-    counts, wrong = dict.fromkeys(("trials", "acknowledged", "lost", "corrupt", "recovered", "named as lost"), 0), []
-    own_boot_id = ledger.boot_id
+    counts, wrong = dict.fromkeys(("trials", "acknowledged", "lost", "corrupt", "recovered"), 0), list[str]()
     with tempfile.TemporaryDirectory(prefix="diptych-power-") as base:
+        runner = PowerCuts(Path(base), 1000 * seed, is_synced=is_synced)
         for number in range(trials):
-            if number == 0 or not is_synced:
-                workplace = Path(base, str(number))
-                workplace.mkdir()
-                runner = PowerCuts(workplace, 1000 * seed + number, is_synced=is_synced)
-            acknowledged = runner.steps
             try:
                 problems = runner.run(number, runner.dice.uniform(0.3, longest))
-                outcome = "recovered" if not problems else "lost" if is_synced else "corrupt"
+                outcome = "lost" if problems else "recovered"
             except Exception as problem:
-                # Retrievers are not made again, and a collection of which nothing was synced may be nothing.
-                is_named = isinstance(problem, CollectionError) and not is_synced
-                outcome = "named as lost" if is_named else "corrupt"
-                problems = [] if is_named else [f"{type(problem).__name__}: {problem}"]
-            finally:
-                ledger.boot_id = own_boot_id
+                outcome, problems = "corrupt", [f"{type(problem).__name__}: {problem}"]
             counts["trials"] += 1
-            counts["acknowledged"] += runner.steps - acknowledged
             counts[outcome] += 1
+            counts["acknowledged"] = runner.steps
             wrong += [f"trial {number}: {problem}" for problem in problems]
-            if is_synced and outcome == "corrupt":
+            if outcome == "corrupt":
                 break
     return counts, wrong
 
 
 if __name__ == "__main__":
-    if "--unsynced" in sys.argv:
-        sys.argv.remove("--unsynced")
-        run_unsynced = partial(run_trials, is_synced=False)
-        sys.exit(campaign(__doc__, "a power cut with nothing synced", run_unsynced, trials=20, at_once=5))
-    sys.exit(campaign(__doc__, "a power cut", run_trials, trials=200, at_once=25))
+    unsynced = {"unsynced": ("a power cut with nothing synced", partial(run_trials, is_synced=False))}
+    sys.exit(campaign(__doc__, "a power cut", run_trials, trials=200, at_once=25, others=unsynced))

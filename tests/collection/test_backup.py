@@ -25,17 +25,14 @@ from diptych.collection import (
 )
 from diptych.errors import InvalidInputError
 from diptych.service.clicks import ClickLog
-from tests.doubles import ToyRetriever, item_state, wrong_points
+from tests.doubles import ToyRetriever, wrong_points
+from tests.doubles.random_writer import state_of
 
 ROOT = Path(__file__).parents[2]
 
 
 def open_toy(folder: Path) -> Collection:
     return Collection.open(folder, load_retriever=ToyRetriever.load)
-
-
-def states_of(collection: Collection) -> dict[str, list[list[str]]]:
-    return {item.id: item_state(item.captions, item.labels) for item in collection}
 
 
 @contextmanager
@@ -92,7 +89,7 @@ def test_a_backup_is_the_collection_of_one_moment_while_another_process_writes(
     for number, (first, last) in enumerate(moments):
         report = restore_collection(tmp_path / f"backup {number}", tmp_path / f"restored {number}")
         with open_toy(report.target) as restored:
-            assert states_of(restored) in history[first : last + 1]
+            assert state_of(restored) in history[first : last + 1]
             assert report.items == len(restored)
             # A retriever that was being added at that moment is unfinished, and says so.
             assert [problem for problem in restored.verify().problems if "unfinished" not in problem] == []

@@ -30,7 +30,7 @@ def make_collection(folder: Path) -> Path:
         collection.activate_retriever("toy 1")
         collection.activate_retriever("toy 0")
         collection.search("text", target="texts")
-        collection._state.fold(everything=True)
+        collection.build_index()
         # Later than what is in files.
         collection.add([Record(captions=["the last"], id="last")])
         collection.search("text", target="texts")

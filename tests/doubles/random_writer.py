@@ -7,45 +7,63 @@ import random
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from diptych.collection.storage import rows, store
-
-from diptych.collection import AddProgress, Collection, CollectionError, Record
+from diptych.collection import AddProgress, Collection, CollectionError, Record, SavedSearch
 from diptych.collection.learning import rollback
+from diptych.errors import CollectionBusyError
 from tests.doubles.toy_retriever import ToyRetriever, item_state
 
 WRITE_WAIT_S = 30.0
 
 
-def write_at_random(location: str, workplace: Path, seed: int) -> None:
-    """Write until the process is killed; print a line of JSON before and after each step."""
-    dice = random.Random(seed)
-    if seed % 2:
-        # A hundred rows count as many: the newest of them are joined by themselves.
-        store._INDEXED_FROM, rows._MANY_FRAGMENTS = 100, 8
+SHARED = {"add": 6, "change": 3, "remove": 2, "pictures": 2, "album": 6, "saved search": 4, "own model": 2, "prune": 1}
+ALONE = {**SHARED, "own model": 0, "retriever": 2, "further": 5, "repair": 1, "load": 3, "rollback": 2, "index": 1}
+"""How often each kind of step is drawn by one of several writers, and by the only one."""
+
+
+def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool = True) -> None:
+    """Write until the process is killed; print a line of JSON before and after each step.
+
+    Two writers have an even and an odd seed; each changes its own items, albums, searches and models alone, so that it
+    knows what they are.
+    """
+    dice, own = random.Random(seed), str(seed % 2)
     collection = Collection.open(location, load_retriever=ToyRetriever.load, write_wait=WRITE_WAIT_S)
     say({"opened": len(collection)})
+    weights = ALONE if is_alone else SHARED
     step = 0
     while True:
         step += 1
-        known = {item.id: item for item in collection}
-        kinds = ["add", "change", "remove", "retriever", "further", "repair", "pictures", "fold", "load", "rollback"]
-        kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3, 5, 3, 2])[0] if known else "add"
-        prefix = f"{seed}-{step}"
+        known = sorted(item.id for item in collection if is_alone or item.id.startswith(f"{own}-"))
+        kind = dice.choices(list(weights), list(weights.values()))[0] if known else "add"
+        prefix = f"{own}-{seed}-{step}"
         if kind == "add":
             add_texts(collection, prefix, dice.randint(1, 120))
         elif kind == "pictures":
             add_pictures(collection, workplace / "pictures", prefix, dice.randint(1, 12))
         elif kind == "change":
-            change(collection, dice.sample(sorted(known), min(len(known), dice.randint(1, 20))), prefix)
+            change(collection, dice.sample(known, min(len(known), dice.randint(1, 20))), prefix)
         elif kind == "remove":
-            ids = dice.sample(sorted(known), min(len(known), dice.randint(1, 300)))
-            say({"begin": dict.fromkeys(ids)})
+            ids = dice.sample(known, min(len(known), dice.randint(1, 300)))
+            state = {
+                title: [one for one in members if one not in ids]
+                for title, members in _albums(collection)
+                if not set(ids).isdisjoint(members)
+            }
+            state |= dict.fromkeys(ids)
+            say({"begin": state})
             collection.remove(ids)
-            say({"done": dict.fromkeys(ids)})
+            say({"done": state})
+        elif kind == "album":
+            change_album(collection, f"{own} {dice.randrange(3)}", dice.sample(known, min(len(known), 5)), dice)
+        elif kind == "saved search":
+            change_saved_search(collection, f"{own} {dice.randrange(3)}", prefix)
+        elif kind == "own model":
+            change_own_model(collection, 10 + seed % 2)
+        elif kind == "prune":
+            collection.keep_history(dice.choice([0, 30]))
         elif kind == "retriever":
             collection.set_retriever(ToyRetriever(dice.randint(0, 3)), keep=dice.random() < 0.5)
         elif kind == "load" and len(collection.retrievers()) == 1:
@@ -56,10 +74,9 @@ def write_at_random(location: str, workplace: Path, seed: int) -> None:
                 rollback(collection)
         elif kind == "further":
             change_further(collection, dice)
-        elif kind == "fold":
-            # Points are put into files with the items when they have been searched.
+        elif kind == "index":
             collection.search("x", target="texts")
-            collection._state.fold(everything=dice.random() < 0.5)
+            collection.build_index()
         else:
             collection.repair()
 
@@ -85,7 +102,6 @@ def add_pictures(collection: Collection, folder: Path, prefix: str, count: int) 
 
 def load_texts(collection: Collection, prefix: str, count: int) -> None:
     """Load columns with points, in groups that are acknowledged one by one."""
-    pa = import_module("pyarrow")
     texts = {f"{prefix}-{number}": f"loaded {prefix}-{number}" for number in range(count)}
     points = collection.retriever.encode_texts(list(texts.values()))
     # Every other group lacks a column, which keeps it from being joined with the one before.
@@ -96,7 +112,7 @@ def load_texts(collection: Collection, prefix: str, count: int) -> None:
         labels = {"labels": [["new"]] * len(ids)} if number % 2 else {}
         states |= {one: item_state([texts[one]], ["new"] if labels else []) for one in ids}
         columns = {"id": ids, "caption": [texts[one] for one in ids], "text_point": list(points[group]), **labels}
-        tables.append(pa.table(columns))
+        tables.append(columns)
     say({"begin": states})
     collection.load(tables, progress=lambda n: say({"done": {one: states[one] for one in list(states)[:n]}}))
 
@@ -135,6 +151,56 @@ def change_further(collection: Collection, dice: random.Random) -> None:
         collection.add_retriever(ToyRetriever(dice.randint(0, 3)))
 
 
+def _albums(collection: Collection) -> list[tuple[str, list[str]]]:
+    return [(f"album {album.title}", list(album.ids)) for album in collection.albums]
+
+
+def change_album(collection: Collection, title: str, ids: list[str], dice: random.Random) -> None:
+    """Fill an album anew, or delete it."""
+    is_deleted = title in collection.albums and dice.random() < 0.3
+    state = {f"album {title}": None if is_deleted else ids}
+    say({"begin": state})
+    if is_deleted:
+        collection.albums.delete(title)
+    else:
+        collection.albums.set(title, ids)
+    say({"done": state})
+
+
+def change_saved_search(collection: Collection, name: str, query: str) -> None:
+    """Save a search, or delete the one that is saved under the name."""
+    is_deleted = name in collection.saved_searches
+    state = {f"search {name}": None if is_deleted else query}
+    say({"begin": state})
+    if is_deleted:
+        collection.saved_searches.delete(name)
+    else:
+        collection.saved_searches.save(SavedSearch(name, query))
+    say({"done": state})
+
+
+def change_own_model(collection: Collection, turn: int) -> None:
+    """Add a retriever that no other writer changes, or remove it."""
+    retriever = ToyRetriever(turn)
+    there = [stored for stored in collection.retrievers() if stored.fingerprint == retriever.fingerprint]
+    key, is_removed = f"model {retriever.fingerprint}", bool(there) and there[0].ready
+    say({"begin": {key: None if is_removed else True}})
+    if is_removed:
+        collection.remove_retriever(there[0].name)
+    else:
+        collection.add_retriever(retriever)
+    say({"done": {key: None if is_removed else True}})
+
+
+def state_of(collection: Collection) -> dict[str, Any]:
+    """Return what is there as writers say it."""
+    own = {ToyRetriever(turn).fingerprint for turn in (10, 11)}
+    models = {f"model {stored.fingerprint}": True for stored in collection.retrievers() if stored.fingerprint in own}
+    searches = {f"search {search.name}": search.query for search in collection.saved_searches}
+    items = {item.id: item_state(item.captions, item.labels) for item in collection}
+    return items | dict(_albums(collection)) | searches | models
+
+
 def say(line: dict[str, Any]) -> None:
     """Print a line at once: what was printed before the kill must reach the parent."""
     sys.stdout.write(json.dumps(line) + "\n")
@@ -142,4 +208,7 @@ def say(line: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    write_at_random(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    try:
+        write_at_random(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), is_alone="--shared" not in sys.argv)
+    except CollectionBusyError as refused:
+        say({"refused": str(refused)})

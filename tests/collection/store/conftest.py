@@ -10,7 +10,7 @@ import pytest
 
 from diptych.collection.store.opening import create_store
 from diptych.collection.store.store import Store
-from tests.collection.store.postgres_server import PostgresServer, programs
+from tests.doubles.postgres_server import PostgresServer, programs
 
 SCHEMAS = itertools.count()
 

@@ -14,8 +14,8 @@ from diptych.collection.store.store import DATABASE, Store
 from diptych.collection.upkeep.backup import backup_collection, restore_collection
 from diptych.collection.upkeep.checks import verify
 from diptych.errors import CollectionError, InvalidInputError
-from tests.collection.store.postgres_server import PostgresServer, programs
 from tests.collection.store.test_checks import HASHES, fill
+from tests.doubles.postgres_server import PostgresServer, programs
 
 TABLES = ("item", "caption", "content", "said", "thumbnail", "former_item", "change", "version", "value")
 

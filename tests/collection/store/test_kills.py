@@ -13,7 +13,7 @@ import pytest
 from diptych.collection.store.opening import create_store, open_store
 from diptych.collection.store.store import Store
 from diptych.collection.upkeep.checks import verify
-from tests.collection.store.postgres_server import PostgresServer
+from tests.doubles.postgres_server import PostgresServer
 
 KILLS = 20
 WRITER = """

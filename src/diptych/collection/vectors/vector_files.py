@@ -235,6 +235,9 @@ def damage_of_vector_files(derived: Path, *, all_bytes: bool = True) -> dict[str
     """Return what is wrong with vector files, by path below the folder. Removing their folder mends them."""
     damage: dict[str, str] = {}
     for _, folder in vector_folders(derived):
+        if not all((folder / name).exists() for name in (INDEX, ROWS, NOTE)):
+            # Nobody reads what is left of a folder whose removal was interrupted.
+            continue
         if (wrong := damage_of_note(folder / NOTE)) is not None:
             damage[f"{folder.name}/{NOTE}"] = wrong
             continue

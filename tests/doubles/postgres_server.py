@@ -71,6 +71,16 @@ class PostgresServer:
             time.sleep(0.05)
         raise RuntimeError((self.folder / "log").read_text())
 
+    def set(self, name: str, value: str) -> None:
+        """Change a setting of the running server."""
+        psql = [self.programs / "psql", "-h", self.folder, "-U", USER, "-q"]
+        for statement in (f"ALTER SYSTEM SET {name} = '{value}'", "SELECT pg_reload_conf()"):
+            subprocess.run([str(part) for part in (*psql, "-c", statement)], check=True, capture_output=True)
+
+    def promote(self) -> None:
+        """Let a replica take over; it is writable afterwards."""
+        self.run("pg_ctl", "-w", "-D", self.data, "promote")
+
     def address(self, schema: str) -> str:
         """Return the address of a schema."""
         return f"postgresql://{USER}@/{USER}?host={quote(str(self.folder), safe='')}&schema={schema}"
@@ -84,8 +94,9 @@ class PostgresServer:
         self._log.close()
 
     def close(self) -> None:
-        """End the server, and remove its data."""
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait()
+        """End the server, if it still runs, and remove its data."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
