@@ -119,9 +119,9 @@ def retriever(pairs):
 @pytest.fixture
 def photos(pairs, tmp_path, monkeypatch):
     """Records of pictures, among them copies and one that is none, for batches of four, which are divided."""
-    monkeypatch.setattr("diptych.collection.changes.adding._PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr("diptych.collection.indexing.reencoding._PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr("diptych.collection.changes.encoding._FEW_PICTURES", 3)
+    monkeypatch.setattr("diptych.collection.indexing.adding.PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr("diptych.collection.indexing.reencoding.PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr("diptych.collection.indexing.encoding.PICTURES_PER_PART", 3)
     folder = tmp_path / "photos"
     folder.mkdir()
     records = []

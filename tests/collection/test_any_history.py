@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -30,8 +29,9 @@ class History(RuleBasedStateMachine):
         self.photos = self.folder / "photos"
         self.photos.mkdir()
         self.turn = 0
-        # Further retrievers: turns by name.
+        # Further retrievers: turns by name; those that rest get no points of new items.
         self.further: dict[str, int] = {}
+        self.resting: set[str] = set()
         self.collection = Collection.create(self.photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load)
         # Another process, as far as the collection can tell.
         self.reader = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
@@ -83,20 +83,12 @@ class History(RuleBasedStateMachine):
         self.collection.close()
         self.collection = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
 
-    @rule(everything=st.booleans(), by_reader=st.booleans())
-    def fold(self, everything: bool, by_reader: bool) -> None:
-        """Put the changes into files, which any process may do."""
-        (self.reader if by_reader else self.collection)._state.fold(everything=everything)
-
-    @rule(lose=st.booleans())
-    def fold_from_the_store(self, lose: bool) -> None:
-        """Make the files anew, as after many changes at once, or after somebody has deleted them."""
+    @rule(by_reader=st.booleans(), lose=st.booleans())
+    def build_index(self, by_reader: bool, lose: bool) -> None:
+        """Make the vector files, which any process may do, and may lose."""
         if lose:
-            shutil.rmtree(self.collection.folder / "index", ignore_errors=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("diptych.collection.search.folding._FOLD_FIRST", 1)
-            other = Collection.open(self.collection.folder, load_retriever=ToyRetriever.load)
-            assert len(other) == len(self.model)
+            shutil.rmtree(self.collection.folder / "derived", ignore_errors=True)
+        (self.reader if by_reader else self.collection).build_index()
 
     @rule()
     def repair(self) -> None:
@@ -108,12 +100,15 @@ class History(RuleBasedStateMachine):
         if turn != self.turn:
             if keep:
                 self.further[f"toy {self.turn}"] = self.turn
+                self.resting.add(f"toy {self.turn}")
             self.further.pop(f"toy {turn}", None)
+            self.resting.discard(f"toy {turn}")
             self.turn = turn
 
     @rule(turn=st.integers(0, 2))
     def add_retriever(self, turn: int) -> None:
         self.collection.add_retriever(ToyRetriever(turn))
+        self.resting.discard(f"toy {turn}")
         if turn != self.turn:
             self.further[f"toy {turn}"] = turn
 
@@ -124,6 +119,7 @@ class History(RuleBasedStateMachine):
         self.collection.activate_retriever(name)
         self.further[f"toy {self.turn}"] = self.turn
         self.turn = self.further.pop(name)
+        self.resting.discard(name)
 
     @precondition(lambda self: self.further)
     @rule(data=st.data())
@@ -131,6 +127,7 @@ class History(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.further)))
         self.collection.remove_retriever(name)
         del self.further[name]
+        self.resting.discard(name)
 
     @rule(
         data=st.data(),
@@ -139,7 +136,7 @@ class History(RuleBasedStateMachine):
         k=st.integers(1, 4),
     )
     def search_pictures(self, data: st.DataObject, words: str, label: str | None, k: int) -> None:
-        with_name = data.draw(st.sampled_from([None, *sorted(self.further)]))
+        with_name = data.draw(st.sampled_from([None, *sorted(set(self.further) - self.resting)]))
         retriever = ToyRetriever(self.turn if with_name is None else self.further[with_name])
         names = [name for name, (_, _, labels) in self.model.items() if label is None or label in labels]
         wanted = None if label is None else f"label:{label}"
@@ -151,11 +148,11 @@ class History(RuleBasedStateMachine):
             return
         gallery = retriever.encode_images([self.photos / name for name in names])
         scores = retriever.space.compare(retriever.encode_texts([words]), gallery)[0]
-        np.testing.assert_allclose([answer.score for answer in answers], np.sort(scores)[::-1][:k], atol=1e-5)
+        np.testing.assert_allclose([answer.score for answer in answers], np.sort(scores)[::-1][:k], atol=1e-3)
         by_name = dict(zip(names, scores, strict=True))
         for answer in answers:
             assert answer.path is not None
-            np.testing.assert_allclose(answer.score, by_name[answer.path.name], atol=1e-5)
+            np.testing.assert_allclose(answer.score, by_name[answer.path.name], atol=1e-3)
 
     @rule(limit=st.integers(1, 3), label=st.one_of(st.none(), st.sampled_from(LABELS)))
     def count_labels(self, limit: int, label: str | None) -> None:
@@ -179,9 +176,12 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def retrievers_are_those_of_the_model(self) -> None:
-        found = {(one.fingerprint, one.active, one.ready, one.missing) for one in self.collection.retrievers()}
-        further = {(f"toy-cosine-{turn}", False, True, 0) for turn in self.further.values()}
-        assert found == {(f"toy-cosine-{self.turn}", True, True, 0)} | further
+        found = {
+            (one.fingerprint, one.active, one.ready, one.name in self.resting or one.missing == 0)
+            for one in self.collection.retrievers()
+        }
+        further = {(f"toy-cosine-{turn}", False, True, True) for turn in self.further.values()}
+        assert found == {(f"toy-cosine-{self.turn}", True, True, True)} | further
 
     @invariant()
     def items_are_those_of_the_model(self) -> None:
@@ -190,12 +190,13 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def look_from_elsewhere(self) -> None:
-        fresh = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
-        assert list(self.reader) == list(fresh) == list(self.collection)
+        with Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load) as fresh:
+            assert list(self.reader) == list(fresh) == list(self.collection)
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
             self.collection.close()
+            self.reader.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -97,6 +97,7 @@ class Collection(CollectionReader):
     def _changes(self) -> ItemChanges:
         from diptych.collection.indexing.item_changes import ItemChanges
 
+        self._state.store.check_present()
         return ItemChanges(self._state.store, self._state.root, self._sources, self._matching_ids, self._scheduler)
 
     def _sources(self) -> list[tuple[models.Model, RetrieverProtocol]]:
@@ -177,8 +178,7 @@ class Collection(CollectionReader):
         Dask scheduler, such as tcp://host:8786, whose workers read and encode what is added, with the same result.
 
         ``as_of`` is a version of :meth:`history`, a day (its end) or a time in UTC, as text or as datetime: the items
-        are those of then, searched with the retriever of then where it is still stored, exactly and without an index.
-        Nothing can be changed in it. The items of then are put together when it is opened, in a temporary folder.
+        are those of then, searched with the retriever of then where it is still stored. Nothing can be changed in it.
 
         ``durability="power"`` brings every change to the disk before it is acknowledged; with ``"process"`` it survives
         the end of the process, and after a power cut the collection may have to be restored or made again. Without it
@@ -262,7 +262,9 @@ class Collection(CollectionReader):
     def at(self, as_of: AsOf) -> Self:
         """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
         root = self.root if self.is_root_trusted else None
-        return type(self)(self._state.place, load_retriever=self._state.load_retriever, as_of=as_of, root=root)
+        then = type(self)(self._state.place, load_retriever=self._state.load_retriever, as_of=as_of, root=root)
+        then._state.loaded = self._state.loaded
+        return then
 
     @property
     def as_of(self) -> Version | None:

@@ -16,7 +16,7 @@ from diptych.collection.root import Root, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
 from diptych.collection.store import models
-from diptych.collection.store.columns import ColumnCache, Columns
+from diptych.collection.store.columns import ColumnCache, Columns, columns_of
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import past_view
 from diptych.collection.store.kept import put_setting, setting
@@ -63,6 +63,8 @@ class CollectionState:
         self.load_retriever = load_retriever
         self.loaded = LoadedRetrievers(self.store, load_retriever)
         self.columns = ColumnCache(self.store)
+        # The columns of a past state, with the first version that was kept then.
+        self._past: tuple[int, Columns] | None = None
         self._searched: dict[int, SearchedModel] = {}
         self._lock = threading.Lock()
         self._named_root = root
@@ -98,7 +100,17 @@ class CollectionState:
     def looking(self) -> Iterator[tuple[Connection, Columns]]:
         """Read in one transaction, with the columns of its items."""
         with self.store.reading() as db:
-            yield db, self.columns.current(db)
+            yield db, self.columns.current(db) if self.moment is None else self._columns_then(db)
+
+    def _columns_then(self, db: Connection) -> Columns:
+        """Return the columns of a past state, which are read once unless some of the past is forgotten."""
+        first = int(db.value("SELECT min(id) FROM version"))
+        with self._lock:
+            known, columns = self._past or (0, None)
+            if columns is None or known != first:
+                columns = columns_of(db)
+                self._past = first, columns
+            return columns
 
     @contextmanager
     def searching(self, name: str | None = None) -> Iterator[SearchView]:
@@ -112,9 +124,9 @@ class CollectionState:
             yield SearchView(db, columns, self.searched(model), self.root)
 
     def go_back(self, moment_ns: int) -> None:
-        """Show the items of a time from now on."""
+        """Show the items of a time from now on, and change nothing."""
         self.moment = moment_ns
-        self.store.prepare_reading(lambda db: past_view(db, moment_ns))
+        self.store.show_past(lambda db: past_view(db, moment_ns))
 
     def searched(self, model: Model) -> SearchedModel:
         """Return a model with its retriever and its vector indexes, loaded once."""

@@ -70,7 +70,8 @@ def moment(db: Connection, as_of: AsOf) -> tuple[int, Version]:
         raise InvalidInputError(
             f"the earliest state that is kept is that of {first.time}, version {first.number}; ask for a later one"
         )
-    return asked, held[-1]
+    # What is changed after the call is no part of the moment that it found.
+    return min(asked, last.time_ns), held[-1]
 
 
 def past_view(db: Connection, moment_ns: int) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from diptych.atomic_files import Durability, sync_to_disk
 from diptych.collection.store.dialect import Connection, SqliteConnection, schema_statements
-from diptych.errors import CollectionBusyError, CollectionError, NoRoomError
+from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError, NoRoomError
 
 DATABASE = "collection.sqlite"
 WRITE_LOCK = "write.lock"
@@ -59,12 +59,20 @@ class Store(ABC):
     write_wait: float = WRITE_WAIT_S
 
     def __init__(self) -> None:
-        self._prepare: Callable[[Connection], None] | None = None
+        self._make_views: Callable[[Connection], None] | None = None
         self._forget_connections()
 
-    def prepare_reading(self, prepare: Callable[[Connection], None]) -> None:
-        """Run something at the beginning of each block that reads; what it makes is gone at the end of the block."""
-        self._prepare = prepare
+    def show_past(self, make_views: Callable[[Connection], None]) -> None:
+        """Make views of the past at the beginning of each block that reads, and refuse to write.
+
+        The views are gone at the end of the block.
+        """
+        self._make_views = make_views
+
+    def check_present(self) -> None:
+        """Raise where the past is shown, which cannot be changed."""
+        if self._make_views is not None:
+            raise InvalidInputError("the past cannot be changed: open the collection without as_of")
 
     def _forget_connections(self) -> None:
         """Start without connections and threads: in a new store, and in a process that was forked from another."""
@@ -94,8 +102,8 @@ class Store(ABC):
             db = self._begin_reading()
             self._local.db = db
             try:
-                if self._prepare is not None:
-                    self._prepare(db)
+                if self._make_views is not None:
+                    self._make_views(db)
                 yield db
             finally:
                 self._local.db = None
@@ -122,6 +130,7 @@ class Store(ABC):
         self._check_process()
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
+        self.check_present()
         return self._write(job, self.write_wait if wait is None else wait, freeing)
 
     @contextmanager
