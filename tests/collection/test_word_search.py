@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from diptych.collection.storage import word_index
 
 from diptych.collection import Collection, Record
 
@@ -72,68 +69,16 @@ def described(collection: Collection) -> Collection:
     return collection
 
 
-@pytest.mark.parametrize("indexed", [False, True])
-def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection, indexed: bool) -> None:
-    """Of new captions, which the engine reads, and of those in its index."""
-    if indexed:
-        described.repair()
+def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection) -> None:
     assert {words: answers_by_words(described, words) for words in FOUND} == FOUND
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["beach"], ["beach", "2019"], ["beach", "sunny"], ["holidays", "beach"], ["nowhere"], ["nowhere", "beach"]],
-)
-def test_columns_asked_one_by_one_hold_what_joined_ones_hold(
-    words: list[str], collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = photos / "beach holidays"
-    folder.mkdir()
-    for number in range(6):
-        (folder / f"{2016 + number}.png").write_text(f"picture of the beach {number}")
-    records = [
-        Record(path, labels=["sunny beach"] if number % 2 else ["rain"], metadata={"place": "Beach Road", "year": 2019})
-        for number, path in enumerate(sorted(folder.iterdir()))
-    ]
-    collection.add([*records, Record(captions=["a sunny beach"])])
-
-    def found(few_rows: int) -> list[dict[tuple[str, Any], float]]:
-        monkeypatch.setattr(word_index, "_FEW_ROWS", few_rows)
-        index, scores = collection._state.store.words, [Counter(), Counter()]
-        for total, hits in zip(
-            scores, (index.all_of([(word,) for word in words], 100), index.any_of(words[0], 100)), strict=True
-        ):
-            for one in hits:
-                for key, score in zip(one.keys, one.scores, strict=True):
-                    total[one.holder, key] += score
-        return scores
-
-    for joined, apart in zip(found(10**6), found(0), strict=True):
-        assert joined.keys() == apart.keys()
-        assert [joined[key] for key in joined] == pytest.approx([apart[key] for key in joined], rel=1e-4)
-    # So many hold all of them that nobody is told how good each one is.
-    monkeypatch.setattr(word_index, "_FEW_ROWS", 0)
-    (paths,) = (hits for hits in collection._state.store.words.all_of([("beach",), ("holidays",)], 3) if hits.keys)
-    assert len(paths.keys) == 3
-
-
-def test_a_word_that_nothing_holds_is_asked_for_once(
-    collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_word_is_held_where_a_value_has_it_and_not_where_a_field_is_called_so(
+    collection: Collection, photos: Path
 ) -> None:
     folder = photos / "holidays"
     folder.mkdir()
     (folder / "1.png").write_text("picture")
-    # A field is called by what is a value of another one.
-    collection.add([Record(folder / "1.png", metadata={"B52": "sandy", "kind": "B52"})])
-    asked: list[str] = []
-    any_of = word_index.WordIndex.any_of
-
-    def noted(index: Any, words: str, limit: int, **options: Any) -> Any:
-        asked.append(words)
-        return any_of(index, words, limit, **options)
-
-    monkeypatch.setattr(word_index.WordIndex, "any_of", noted)
-    assert [answer.has_words for answer in collection.search("X15")] == [False]
-    assert asked == []
-    assert [answer.has_words for answer in collection.search("B52")] == [True]
-    assert [words.lower() for words in asked] == ["b52"]
+    collection.add([Record(folder / "1.png", metadata={"B52": "sandy", "kind": "C64"})])
+    for words, is_held in (("X15", False), ("B52", False), ("C64", True), ("Sandy", True)):
+        assert [answer.has_words for answer in collection.search(words, hybrid=0.5)] == [is_held], words
