@@ -8,16 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from diptych.collection.browse.live_items import Part
-from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.search.gallery import Gallery, PointBlock
-from diptych.collection.search.ranking import RerankBy
 from PIL import Image
 
 from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
-from diptych.collection import Answers, Collection, Item, Query, Record
-from diptych.collection.store.scoring import Scoring
+from diptych.collection import Answers, Collection, Query, Record
+from diptych.collection.searching.request import RerankBy
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError
@@ -99,7 +95,7 @@ def test_status_of_vectors_and_of_nothing(world: World, tmp_path: Path) -> None:
         assert (collection.status().point_bytes, collection.status().memory_bytes) == (0, 0)
         collection.add([Record("000.png", [world.captions[0]])])
         status = collection.status()
-        assert (status.point_bytes, status.is_codes, status.memory_bytes) == (32, False, 64)
+        assert (status.point_bytes, status.is_codes, status.memory_bytes) == (16, False, 32)
 
 
 def test_answers_are_those_of_brute_force(stored: Collection, world: World) -> None:
@@ -204,9 +200,7 @@ def test_hybrid_search_joins_the_reranked_order(stored: Collection, world: World
 
 def test_what_has_no_features_is_scored_by_its_bits(world: World, tmp_path: Path) -> None:
     with world.collection(tmp_path / "c") as collection:
-        store = collection._state.store
-        table = next(name for name in store.vector_tables() if name.startswith("features") and "image" in name)
-        store.delete_rows(table, store.keys(table).to_pylist())
+        collection.store.write(lambda db: db.run("DELETE FROM feature"))
         bits = unpack_signs(world.pictures, N_BITS)
         text = world.codes.texts_to_outputs(world.codes.text_features([world.captions[0]]))[0]
         found = collection.search(Query.text(world.captions[0]), k=N, hybrid=False, rerank=N, rerank_by="features")
@@ -236,24 +230,6 @@ def test_codes_come_from_stored_features_and_live_beside_vectors(world: World, t
         assert collection.duplicates(None) == []
         collection.export(tmp_path / "points.npz")
         assert np.load(tmp_path / "points.npz")["image"].shape == (N - 1, 2)
-
-
-@pytest.mark.parametrize("width", [1, 8, 33])
-def test_equal_distances_come_in_the_order_of_addition(width: int) -> None:
-    rng = np.random.default_rng(0)
-    matrix = rng.integers(0, 4, (300, width), dtype=np.uint8)
-    scoring = Scoring(Space("hamming"), "text_query")
-    # Odd rows lie in a segment after that of the even ones.
-    halves = [np.arange(start, 300, 2) for start in (0, 1)]
-    parts = [Part(MemorySegment(Item(str(row), "", "", added_ns=row) for row in half)) for half in halves]
-    blocks = [PointBlock(np.arange(150), None, matrix[half]) for half in halves]
-    gallery, row_of = Gallery(scoring, tuple(parts), tuple(blocks)), np.concatenate(halves)
-    distances = np.unpackbits(matrix ^ matrix[0], axis=1).sum(axis=1, dtype=np.int64)
-    for k in (1, 40, 300):
-        found, scores = gallery.search(matrix[:1], k)
-        rows = row_of[found[0]]
-        np.testing.assert_array_equal(rows, np.argsort(distances, kind="stable")[:k])
-        np.testing.assert_array_equal(scores[0], -distances[rows])
 
 
 def test_reranking_needs_codes_with_outputs(stored: Collection, world: World, tmp_path: Path) -> None:

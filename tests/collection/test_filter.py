@@ -1,25 +1,28 @@
 from __future__ import annotations
 
-import math
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from diptych.collection.browse.columns import ColumnsBuilder, column_name
-from diptych.collection.browse.live_items import LiveItems, Part
-from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.storage.rows import item_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.collection import Filter, Item
+from diptych.collection.store.columns import ColumnCache
+from diptych.collection.store.facets import has_field
+from diptych.collection.store.filtering import matching_items
+from diptych.collection.store.items import items_by_id, put_items
+from diptych.collection.store.opening import create_store
+from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
 
 ITEM = Item(
     "1",
     "holiday/2010/Sea [1].jpg",
-    "hash",
+    "00" * 32,
     size=1000,
     width=640,
     labels=("Dog", "big dog"),
@@ -30,12 +33,30 @@ ITEM = Item(
 )
 
 
-def live(*items: Item) -> LiveItems:
-    return LiveItems((Part(MemorySegment(items)),))
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = create_store(tmp_path / "store", "process")
+    yield made
+    made.close()
 
 
-def ids(items: LiveItems, text: str) -> list[str]:
-    return [item.id for item in items.matching(Filter.parse(text))]
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store of one item."""
+    made = create_store(tmp_path_factory.mktemp("filled") / "store", "process")
+    put(made, ITEM)
+    yield made
+    made.close()
+
+
+def put(store: Store, *items: Item) -> None:
+    store.write(lambda db: put_items(db, items, operation="put", now_ns=ITEM.added_ns))
+
+
+def ids(store: Store, text: str) -> list[str]:
+    with store.reading() as db:
+        found = matching_items(db, ColumnCache(store).current(db), Filter.parse(text))
+        return [item.id for item in items_by_id(db, found.nonzero()[0])]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +98,8 @@ def ids(items: LiveItems, text: str) -> list[str]:
         "path:not or label:dog",
     ],
 )
-def test_conditions_that_the_item_meets(text: str) -> None:
-    assert ids(live(ITEM), text) == ["1"]
+def test_conditions_that_the_item_meets(filled: Store, text: str) -> None:
+    assert ids(filled, text) == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -90,23 +111,25 @@ def test_what_is_no_filter_is_refused(text: str) -> None:
         Filter.parse(text)
 
 
-def test_deep_nesting_is_refused_and_a_long_filter_is_not() -> None:
+def test_deep_nesting_is_refused_and_a_long_filter_is_not(filled: Store) -> None:
     for text in ("(" * 900, "(" * 660 + "a:b" + ")" * 660, "not " * 490 + "a:b", "not (" * 60 + "a:b" + ")" * 60):
         with pytest.raises(InvalidInputError, match="nested"):
             Filter.parse(text)
-    assert ids(live(ITEM), "not (" * 24 + "label:dog" + ")" * 24) == ["1"]
-    assert ids(live(ITEM), " or ".join(["label:cat"] * 900 + ["label:dog"])) == ["1"]
+    assert ids(filled, "not (" * 24 + "label:dog" + ")" * 24) == ["1"]
+    assert ids(filled, " or ".join(["label:cat"] * 900 + ["label:dog"])) == ["1"]
 
 
-def test_threads_that_filter_differently_do_not_disturb_each_other() -> None:
-    items = live(ITEM)
+def test_threads_that_filter_differently_do_not_disturb_each_other(filled: Store) -> None:
+    cache = ColumnCache(filled)
     problems = []
 
     def ask(number: int) -> None:
         try:
-            for turn in range(500):
-                assert items.matching(Filter("=", field="year", value=f"{number}.{turn}")) == []
-                assert not items.has_field(f"{number}.{turn}")
+            for turn in range(50):
+                with filled.reading() as db:
+                    found = matching_items(db, cache.current(db), Filter("=", field="year", value=f"{2009 + number}"))
+                    assert found.sum() == (number == 1)
+                    assert not has_field(cache.current(db), f"{number}.{turn}")
         except Exception as problem:
             problems.append(problem)
 
@@ -164,10 +187,13 @@ def test_filters_combine_as_logic_does(left: Filter, right: Filter, row: dict[st
     assert (~left).matches(row.get) != first
 
 
-def test_a_field_in_dots_may_be_a_plain_name() -> None:
-    items = live(Item("1", None, None, metadata={"a.b": 1, "c": {"d": {"e": 2}}, "a": {"b": 3}}))
-    assert [ids(items, text) for text in ("a.b=1", "a.b=3", "c.d.e=2", "c.x.e=2")] == [["1"], [], ["1"], []]
-    assert [items.has_field(field) for field in ("a.b", "c.d", "c.d.e", "c.x.e", "meta.c")] == [1, 1, 1, 0, 1]
+def test_a_field_in_dots_may_be_a_plain_name(store: Store) -> None:
+    put(store, Item("1", None, None, metadata={"a.b": 1, "c": {"d": {"e": 2}}, "a": {"b": 3}}))
+    assert [ids(store, text) for text in ("a.b=1", "a.b=3", "c.d.e=2", "c.x.e=2")] == [["1"], [], ["1"], []]
+    with store.reading() as db:
+        columns = ColumnCache(store).current(db)
+        fields = ("a.b", "c.d", "c.d.e", "c.x.e", "meta.c")
+        assert [has_field(columns, field) for field in fields] == [True, True, True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -187,60 +213,6 @@ def test_texts_are_equal_as_texts_and_numbers_as_numbers(stored: Any, text: str,
     assert Filter.parse(text).matches(lambda field: stored) is expected
 
 
-def test_the_name_of_the_label_field_is_understood_in_any_case() -> None:
-    hotdog = live(Item("1", "a.jpg", "h", labels=("hotdog",)), Item("2", "b.jpg", "i", labels=("dog",)))
-    assert ids(hotdog, "Label:dog") == ["2"]
-
-
-STORED = st.one_of(
-    st.booleans(),
-    st.integers(-20, 20),
-    st.sampled_from([1.5, 7.0, float("nan"), 10**400, 2**60]),
-    st.sampled_from(["7", "007", "1e3", "2024-05-17", "2024-05-17 10:30:00", "2024", "Straße", "STRASSE", "a\nb", ""]),
-    st.text('aAbB*?[] ".-0İß', max_size=4),
-)
-GIVEN = st.one_of(
-    st.sampled_from(["7", "7.0", "007", "1000", "2024", "2024-05", "2024-05-17", "2024-05-17 10", "true", "strasse"]),
-    st.text("aAbB*?[].-0ß", min_size=1, max_size=4),
-)
-
-
-@given(
-    st.lists(st.one_of(STORED, st.lists(STORED, max_size=3), st.none()), min_size=1, max_size=6),
-    st.sampled_from([":", "=", "!=", ">=", "<=", ">", "<"]),
-    st.sampled_from(["x", "label"]),
-    GIVEN,
-)
-def test_columns_compare_as_filters_do(stored: list[Any], operator: Any, field: str, given_text: str) -> None:
-    """Each value by itself and all of them at once: the engine's comparison of columns is that of the language."""
-    wanted = Filter(operator, field=field, value=given_text)
-    builder, items = ColumnsBuilder(), []
-    for place, value in enumerate(stored):
-        texts = tuple(map(str, value if isinstance(value, list) else [value])) if field == "label" else ()
-        metadata = {} if field == "label" or value is None else {"x": value}
-        items.append(Item(str(place), None, None, labels=texts, metadata=metadata))
-        stored[place] = texts if field == "label" else value
-    builder.add(item_rows(items))
-    found = builder.build().matching(wanted, len(stored))
-    assert found.tolist() == [wanted.matches(lambda _, value=value: value) for value in stored]
-    assert column_name(field) in ("=label", ".x")
-
-
-@given(
-    st.one_of(
-        st.floats().map(str),
-        st.text("0123456789._eE+-\u0661\uff11 \t\x0b\x1c\x85\xa0\u2003infaty", max_size=8),
-    ),
-    st.sampled_from(["", " ", "\x1f", "\u3000"]),
-)
-def test_every_text_that_python_reads_as_a_number_is_compared_as_one(text: str, around: str) -> None:
-    stored = around + text + around
-    builder = ColumnsBuilder()
-    builder.add(item_rows([Item("1", None, None, metadata={"a": stored})]))
-    values = builder.build()[".a"].values
-    try:
-        expected = float(stored)
-    except ValueError:
-        expected = math.nan
-    assert values.number.tolist() == pytest.approx([expected], rel=0, abs=0, nan_ok=True)
-    assert values.folded.to_pylist() == [stored.casefold()]
+def test_the_name_of_the_label_field_is_understood_in_any_case(store: Store) -> None:
+    put(store, Item("1", "a.jpg", "00" * 32, labels=("hotdog",)), Item("2", "b.jpg", "11" * 32, labels=("dog",)))
+    assert ids(store, "Label:dog") == ["2"]

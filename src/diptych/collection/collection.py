@@ -215,8 +215,9 @@ class Collection(CollectionReader):
         return self._changes.add(sources, progress)
 
     def load(self, batches: Any, *, progress: Callable[[int], None] | None = None) -> int:
-        """Add items whose points were made elsewhere, from Arrow tables or record batches; return how many.
+        """Add items whose points were made elsewhere; return how many.
 
+        They come in mappings of columns, tables or record batches of Arrow, or the path of a Parquet file.
         Columns: ``id``; ``caption`` with its ``text_point``; ``path`` and ``content_hash`` (the SHA-256 of the file) of
         a picture with its ``image_point``; ``labels``, lists of strings; ``metadata``, a struct or the text of a JSON
         object. An item has a caption, a picture or both, and null in the other columns. Points are those of the active
