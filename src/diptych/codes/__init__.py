@@ -1,23 +1,19 @@
 """Binary codes: packed, compared, searched and described."""
 
-from diptych.codes.distances import (
-    asymmetric_scores,
-    hamming_distances,
-    pack_signs,
-    unpack_signs,
-)
-from diptych.codes.hash_code_index import CodeIndex
-from diptych.codes.nearest import codes_within, nearest_codes
-from diptych.codes.statistics import CodeStatistics, code_statistics
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CodeIndex",
-    "CodeStatistics",
-    "asymmetric_scores",
-    "code_statistics",
-    "codes_within",
-    "hamming_distances",
-    "nearest_codes",
-    "pack_signs",
-    "unpack_signs",
-]
+from diptych.lazy_exports import declared_exports
+
+if TYPE_CHECKING:
+    from diptych.codes.distances import asymmetric_scores as asymmetric_scores
+    from diptych.codes.distances import hamming_distances as hamming_distances
+    from diptych.codes.distances import pack_signs as pack_signs
+    from diptych.codes.distances import unpack_signs as unpack_signs
+    from diptych.codes.hash_code_index import CodeIndex as CodeIndex
+    from diptych.codes.nearest import codes_within as codes_within
+    from diptych.codes.nearest import nearest_codes as nearest_codes
+    from diptych.codes.statistics import CodeStatistics as CodeStatistics
+    from diptych.codes.statistics import code_statistics as code_statistics
+else:
+    # Imported lazily: a search needs distances alone.
+    __getattr__, __all__ = declared_exports(__name__)
