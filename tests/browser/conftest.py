@@ -113,11 +113,12 @@ def _learned(pairs: Pairs, name: str, model: Any) -> Retriever:
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[..., Site]]:
-    """Start services: ``serve(folder, log_clicks=False)``."""
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    """Start services, each with a copy of a folder: ``serve(folder, log_clicks=False)``."""
     started: list[Site] = []
 
-    def start(pictures: Path, **overrides: Any) -> Site:
+    def start(folder: Path, **overrides: Any) -> Site:
+        pictures = Path(shutil.copytree(folder, tmp_path_factory.mktemp("served") / "scenes"))
         limits = Limits(requests_per_second=0.0)
         served = {"collections": {"scenes": pictures / ".diptych"}, "roots": {"scenes": pictures}}
         chosen = {**served, "token": TOKEN, "limits": limits, **overrides}
@@ -152,11 +153,9 @@ def site(scenes: Path, serve: Callable[..., Site]) -> Site:
 
 
 @pytest.fixture
-def own_site(scenes: Path, serve: Callable[..., Site], tmp_path: Path) -> Site:
+def own_site(scenes: Path, serve: Callable[..., Site]) -> Site:
     """A service whose collection and log belong to one test."""
-    copy = shutil.copytree(scenes, tmp_path / "scenes")
-    shutil.rmtree(copy / ".diptych" / "service", ignore_errors=True)
-    return serve(copy)
+    return serve(scenes)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,12 +33,10 @@ def test_a_log_that_is_off_says_so(visit: Callable, empty) -> None:
     expect(page.get_by_role("heading", name="The log is off")).to_be_visible()
 
 
-def test_a_log_says_whether_it_tells_visitors_apart(
-    visit: Callable, site: Any, scenes: Path, serve: Callable, tmp_path: Path
-) -> None:
+def test_a_log_says_whether_it_tells_visitors_apart(visit: Callable, site: Any, scenes: Path, serve: Callable) -> None:
     page = visit("/log", at=site).page
     expect(page.locator(".page-head")).to_contain_text("time and a number that tells visitors apart, so that")
-    page = visit("/log", at=serve(shutil.copytree(scenes, tmp_path / "scenes"), log_visitors=False)).page
+    page = visit("/log", at=serve(scenes, log_visitors=False)).page
     expect(page.locator(".page-head")).to_contain_text("with place, search model and time, so that")
 
 

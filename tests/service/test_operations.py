@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shutil
 import socket
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ import pytest
 from PIL import Image
 from starlette.requests import ClientDisconnect
 
+from diptych.collection.store.store import DATABASE
 from diptych.service.problems import Problem
 from diptych.service.security.limits import ConcurrencyLimit
 
@@ -49,9 +52,11 @@ def test_a_collection_that_cannot_be_searched_is_named_until_it_can(
     running_service: Start, own_scene_collection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.service.hosting._RETRY_SECONDS", 0.1)
-    weights = {file: file.read_bytes() for file in own_scene_collection.rglob(".diptych/retrievers/**/*.safetensors")}
-    for file in weights:
-        file.write_bytes(b"")
+    folder = own_scene_collection / ".diptych"
+    shutil.rmtree(folder / "derived")
+    database = sqlite3.connect(folder / DATABASE, isolation_level=None)
+    weights = database.execute("SELECT sha256, body FROM model_file").fetchall()
+    database.execute("UPDATE model_file SET body = x''")
     service = running_service()
     deadline = time.monotonic() + 60
     while (
@@ -64,8 +69,8 @@ def test_a_collection_that_cannot_be_searched_is_named_until_it_can(
         time.sleep(0.02)
     assert answer.status_code == 503
     assert str(own_scene_collection) not in answer.text
-    for file, content in weights.items():
-        file.write_bytes(content)
+    database.executemany("UPDATE model_file SET body = ?2 WHERE sha256 = ?1", weights)
+    database.close()
     assert wait_until_ready(service.url).status_code == 200
 
 

@@ -289,7 +289,7 @@ def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -
         _, points = collection.points("image", [item.id])
         if not len(points):
             raise InvalidInputError(f"item {item.id} has no point to explain; index again")
-        return Subject.of_stored_picture(retriever, points, collection.picture_of(item))
+        return Subject.of_stored_picture(retriever, collection.features("image", [item.id])[1], points)
 
     def asked(term: Term) -> Subject:
         if term.kind == "text":

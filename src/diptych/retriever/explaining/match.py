@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -78,17 +77,10 @@ class Subject:
 
     @classmethod
     def of_stored_picture(
-        cls, retriever: Retriever, point: AnyArray, path: Path | None, name: str = "the picture"
+        cls, retriever: Retriever, features: AnyArray, point: AnyArray, name: str = "the picture"
     ) -> Subject:
-        """Take a picture by its stored point, with its features if its file is still the one that was added.
-
-        The cache knows the features by content. A file that has changed is another picture than the one that was found.
-        """
-        with suppress(InvalidInputError, OSError):
-            found = None if path is None else cls.of_image_features(retriever, retriever.image_features([path]), name)
-            if found is not None and np.allclose(found.point, point, rtol=1e-3, atol=1e-5):
-                return found
-        return cls.of_image_point(point, name)
+        """Take a picture by its stored features, one row, or by its stored point alone where there are none."""
+        return cls.of_image_features(retriever, features, name) if len(features) else cls.of_image_point(point, name)
 
 
 def inner_model(model: CrossModalModel) -> CrossModalModel:

@@ -65,13 +65,12 @@ def _term_subject(
 def _picture_subject(
     collection: Collection, retriever: Retriever, item: Item, name: str | None, shown: str = "the picture"
 ) -> Subject | None:
-    """Return an item's picture by its stored point, with its features where they are at hand."""
+    """Return an item's picture by what is stored of it, None where that is nothing."""
     from diptych.retriever import Subject
 
     _, points = collection.points("image", [item.id], name)
-    if not len(points):
-        return None
-    return Subject.of_stored_picture(retriever, points, collection.picture_of(item), shown)
+    _, features = collection.features("image", [item.id], name)
+    return Subject.of_stored_picture(retriever, features, points, shown) if len(points) else None
 
 
 def _caption(item: Item, caption_id: str | None) -> str:
