@@ -129,8 +129,10 @@ def test_an_index_answers_like_the_comparison_of_all_and_a_damaged_one_is_not_us
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.collection.vectors.vector_index.MAX_FLAT", 1000)
+    monkeypatch.setattr("diptych.collection.vectors.vector_index.MIN_REBUILD_ROWS", 1000)
+    # What adds so many leaves an index.
     collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1200))
-    collection.build_index()
+    monkeypatch.setattr("diptych.collection.vectors.vector_index.MIN_REBUILD_ROWS", 10_000)
     found = [collection.search(f"text {number}", k=1, target="texts") for number in range(20)]
     assert [answers[0].id for answers in found] == [f"{number}" for number in range(20)]
     assert not found[0].exact

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from diptych.collection import AddProgress, AddReport, Collection, FolderWatcher, Record
+from diptych.collection import AddReport, Collection, FolderWatcher, Record
 from diptych.collection.indexing.watching import SettlingPaths
+from diptych.collection.store.store import WRITE_LOCK, write_lock
 from tests.doubles import ToyRetriever
 
 
@@ -191,22 +192,15 @@ def test_what_indexing_leaves_out_is_left_out(
 
 def test_changes_wait_for_another_writer(collection: Collection, photos: Path, watch: Start) -> None:
     collection.add(photos)
-    may_end = threading.Event()
-
-    def hold(progress: AddProgress) -> None:
-        may_end.wait(60)
-
-    with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as other:
-        writer = threading.Thread(target=other.add, args=([Record(captions=["a text"])],), kwargs={"progress": hold})
-        writer.start()
-        try:
-            following = watch(collection, polling=False)
-            (photos / "d.png").write_text("picture d")
-            wait_until(lambda: any("another process is writing" in note for note in following.notes))
-            assert "d.png" not in paths(collection)
-        finally:
-            may_end.set()
-            writer.join()
+    with write_lock(collection.folder / WRITE_LOCK):
+        following = watch(collection, polling=False)
+        (photos / "d.png").write_text("picture d")
+        wait_until(lambda: any("another process is writing" in note for note in following.notes))
+        assert "d.png" not in paths(collection)
+        other = watch(collection, polling=True)
+        wait_until(lambda: other.notes)
+        # A request to end is heeded meanwhile.
+        other.end()
     wait_until(lambda: "d.png" in paths(collection))
     assert len(following.notes) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -212,7 +213,10 @@ class Collection(CollectionReader):
         skipped with a reason. ``progress`` is told after each batch, when it is durable. Others who wait to write
         are let in between two batches.
         """
-        return self._changes.add(sources, progress)
+        report = self._changes.add(sources, progress)
+        if report.changed:
+            self._catch_up()
+        return report
 
     def load(self, batches: Any, *, progress: Callable[[int], None] | None = None) -> int:
         """Add items whose points were made elsewhere; return how many.
@@ -227,7 +231,9 @@ class Collection(CollectionReader):
         """
         from diptych.collection.indexing.loading import load_points
 
-        return load_points(self._state.store, self._state.root, self._sources(), batches, progress)
+        n_stored = load_points(self._state.store, self._state.root, self._sources(), batches, progress)
+        self._catch_up()
+        return n_stored
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
@@ -235,11 +241,26 @@ class Collection(CollectionReader):
         base = self.root if folder is None else self._state.root.given(folder)
         if not base.is_dir():
             raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
-        return self._changes.add(base, progress, missing_in=base)
+        report = self._changes.add(base, progress, missing_in=base)
+        if report.changed:
+            self._catch_up()
+        return report
 
     def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder; return their paths."""
         return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
+
+    def waiting_at_most(self, seconds: float) -> AbstractContextManager[None]:
+        """Let what this thread changes inside wait so long for another writer, instead of ``write_wait``."""
+        return self._state.store.waiting_at_most(seconds)
+
+    def _catch_up(self) -> None:
+        """Build the vector indexes that lack many points: a short process ends before its background could do it."""
+        with self._state.store.reading() as db:
+            followed = models.followed_models(db)
+        for model in followed:
+            for index in self._state.searched(model).indexes.values():
+                index.catch_up()
 
     def update(
         self,
@@ -328,7 +349,9 @@ class Collection(CollectionReader):
         """
         from diptych.collection.indexing.content_reading import RegionReading
 
-        return RegionReading(self._state.store, self._state.root, self._named_source(retriever)).run(progress)
+        report = RegionReading(self._state.store, self._state.root, self._named_source(retriever)).run(progress)
+        self._catch_up()
+        return report
 
     def remove_regions(self, retriever: str | None = None) -> None:
         """Delete the regions of a stored retriever, by default the active one."""
@@ -362,7 +385,9 @@ class Collection(CollectionReader):
         Later items get points of every stored retriever. ``name`` must be free; by default it is that of the retriever,
         with a number where it is taken. One that is stored already gets its new calibration and the points it lacks.
         """
-        return self._retrievers.add(retriever, name, progress)
+        report = self._retrievers.add(retriever, name, progress)
+        self._catch_up()
+        return report
 
     def activate_retriever(self, name: str, *, record: LearningRecord | None = None) -> None:
         """Let searches use a stored retriever from now on, in one step; the one before stays stored.
@@ -384,13 +409,17 @@ class Collection(CollectionReader):
         switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
         :meth:`reencode`. After an interruption, either method goes on where it stopped. The old retriever stays stored
         as it is, for ``diptych.collection.learning.rollback``, and so do the last three; what is added later gets their
-        points on the way back. ``keep=False`` lets it go: only its unused rows stay, until :meth:`repair`.
+        points on the way back. ``keep=False`` lets it go.
         """
-        return self._retrievers.set(retriever, progress, now=now, keep=keep)
+        report = self._retrievers.set(retriever, progress, now=now, keep=keep)
+        self._catch_up()
+        return report
 
     def reencode(self, *, progress: Progress | None = None) -> ReencodeReport:
         """Finish a change of retriever that was begun; without one there is nothing to do."""
-        return self._retrievers.reencode(progress)
+        report = self._retrievers.reencode(progress)
+        self._catch_up()
+        return report
 
     def calibrate(self, judgements: Iterable[tuple[str, str | os.PathLike[str], bool]]) -> None:
         """Fit the probabilities of text→image searches to judgements: (words, item, whether it is a good answer).

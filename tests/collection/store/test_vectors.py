@@ -146,11 +146,16 @@ def test_indexes_find_nearly_all_and_never_what_is_masked(
 ) -> None:
     if store.engine == "postgres":
         monkeypatch.setattr("diptych.collection.vectors.pgvector.MAX_EXACT_IDS", 500)
+    monkeypatch.setattr(vectors, "MIN_REBUILD_ROWS", 1000)
     index = index_of(store, space)
     points, queries = clustered(6000), clustered(50, 1)
     contents = np.arange(1, 6001)
-    put(index, contents, points)
-    index.build()
+    put(index, contents[:400], points[:400])
+    index.catch_up()
+    with store.reading() as db:
+        assert index.status(db).indexed == 0
+    put(index, contents[400:], points[400:])
+    index.catch_up()
     for share in (1.0, 0.4, 0.03, 0.002):
         mask = np.random.default_rng(4).random(6001) < share
         found = near(index, queries, 10, None if share == 1 else mask)

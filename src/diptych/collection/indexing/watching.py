@@ -169,6 +169,8 @@ _MANY_CHANGES = 1000
 _SURVEY_SECONDS = 3600.0
 # The variable of watchfiles, for network drives, whose changes by other machines the system does not report.
 POLLING_VARIABLE = "WATCHFILES_FORCE_POLLING"
+# For so long another writer is waited for; after that a request to end is heeded and what is to be written waits.
+_WRITE_WAIT_SECONDS = 1.0
 # Where none are told: how much of the time may go into looking.
 _SHARE_OF_LOOKING = 0.2
 
@@ -338,10 +340,11 @@ class _Watch:
         """Add and remove; what cannot be written now waits again."""
         report, left = AddReport(), [*whole, *gone]
         try:
-            report = self._add(whole)
-            left = [*gone]
-            report.removed += self._remove(gone)
-            left = []
+            with self._collection.waiting_at_most(_WRITE_WAIT_SECONDS):
+                report = self._add(whole)
+                left = [*gone]
+                report.removed += self._remove(gone)
+                left = []
         except CollectionBusyError:
             if not self._is_busy:
                 self._note("another process is writing to the collection; changes wait for it")

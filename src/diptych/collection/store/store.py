@@ -131,7 +131,19 @@ class Store(ABC):
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
         self.check_present()
-        return self._write(job, self.write_wait if wait is None else wait, freeing)
+        if wait is None:
+            wait = getattr(self._local, "wait", self.write_wait)
+        return self._write(job, wait, freeing)
+
+    @contextmanager
+    def waiting_at_most(self, seconds: float) -> Iterator[None]:
+        """Let jobs of this thread wait so long for others that write, instead of ``write_wait``."""
+        self._check_process()
+        self._local.wait = seconds
+        try:
+            yield
+        finally:
+            del self._local.wait
 
     @contextmanager
     def _as_job(self, db: Connection) -> Iterator[None]:

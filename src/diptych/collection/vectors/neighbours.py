@@ -128,6 +128,13 @@ class VectorIndex:
         """Build the index anew over all points. It may take minutes; searches go on."""
         raise NotImplementedError
 
+    def catch_up(self) -> None:
+        """Build the index where many points are newer, as searches do in the background; problems are only logged.
+
+        What ends soon calls it before, as its background does not outlive it.
+        """
+        raise NotImplementedError
+
     def status(self, db: Connection) -> IndexStatus:
         """Return what the index covers."""
         raise NotImplementedError

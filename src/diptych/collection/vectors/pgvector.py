@@ -80,6 +80,13 @@ class PostgresVectorIndex(VectorIndex):
     def _maintain(self, statement: str) -> None:
         cast(PostgresStore, self.store).maintain(statement)
 
+    def catch_up(self) -> None:
+        """Create the index where there is none for many points."""
+        with self.store.reading() as db:
+            found, last = self._found_index(db), last_point(db, self.model, self.side)
+        if last > MAX_EXACT_IDS and not (found and found[0] and found[1]):
+            self._build_quietly()
+
     def status(self, db: Connection) -> IndexStatus:
         """Return what the index covers: all points, where there is one."""
         points, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)

@@ -101,6 +101,16 @@ class FileVectorIndex(VectorIndex):
                 self._write()
         self._loaded = None
 
+    def catch_up(self) -> None:
+        """Write the vector file where it lacks many points."""
+        if self.scoring.metric is None:
+            return
+        covered = next((covered for covered, _ in vector_folders(self.store.derived, self.model, self.side)), 0)
+        with self.store.reading() as db:
+            n_newer = last_point(db, self.model, self.side) - covered
+        if n_newer > MIN_REBUILD_ROWS:
+            self._build_quietly()
+
     def status(self, db: Connection) -> IndexStatus:
         """Return what the vector file covers."""
         points = point_count(db, self.model, self.side)
