@@ -16,16 +16,43 @@ from diptych.service.operations.server import GRACE_SECONDS
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+DATABASE = COMPOSE["db"]
+OURS = {name: service for name, service in COMPOSE.items() if name != "db"}
+PODS = {
+    document["metadata"]["name"]: document["spec"]["template"]["spec"]
+    for document in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    if document["kind"] == "Deployment"
+}
+COMMANDS = {name: service["command"] for name, service in OURS.items()} | {
+    f"pod {name}": pod["containers"][0]["args"] for name, pod in PODS.items()
+}
 
 
-@pytest.mark.parametrize("name", COMPOSE)
-def test_the_command_line_takes_every_command(name: str) -> None:
-    words = COMPOSE[name]["command"]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_line_takes_every_command(name: str, tmp_path: Path) -> None:
+    words = [str(tmp_path) if word == "/pictures" else word for word in COMMANDS[name]]
     program = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
     parsed = program.make_context(words[0], words[1:]).params
     place = parsed["collection"] if words[0] == "index" else parsed["folders"][0]
-    assert place == Path("/collection/index")
-    assert words[0] == "index" or parsed["host"] == "0.0.0.0"
+    assert place == "postgresql://diptych@db/photos?schema=photos"
+    assert parsed["watch"] if words[0] == "index" else parsed["host"] == "0.0.0.0"
+
+
+def test_the_database_is_the_one_that_the_address_names() -> None:
+    made = DATABASE["environment"]
+    assert (made["POSTGRES_USER"], made["POSTGRES_DB"]) == ("diptych", "photos")
+    assert all(service["environment"]["PGPASSWORD"] == made["POSTGRES_PASSWORD"] for service in OURS.values())
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_write_where_the_image_lets_them_and_nowhere_else(name: str) -> None:
+    (container,) = PODS[name]["containers"]
+    user = PODS[name]["securityContext"]
+    assert f"USER {user['runAsUser']}:{user['runAsGroup']}\n" in CONTAINERFILE
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounted == {"pictures": "/pictures", "cache": "/collection", "tmp": "/tmp"}
+    assert mounted.keys() == {volume["name"] for volume in PODS[name]["volumes"]}
 
 
 def test_the_image_installs_nothing_without_a_hash_but_the_package_itself() -> None:
@@ -49,8 +76,7 @@ def test_both_stages_start_from_the_base_that_is_pinned_in_one_place() -> None:
 
 
 def test_compose_builds_the_image_and_lets_it_write_where_it_may() -> None:
-    assert len(COMPOSE["service"]["environment"]["DIPTYCH_TOKEN"]) > 16
-    for name, service in COMPOSE.items():
+    for name, service in OURS.items():
         build = service["build"]
         assert (DEPLOY / build["context"] / build["dockerfile"]).resolve() == DEPLOY / "Containerfile"
         assert service["read_only"], name
@@ -59,4 +85,6 @@ def test_compose_builds_the_image_and_lets_it_write_where_it_may() -> None:
 
 
 def test_running_requests_end_before_the_container_does() -> None:
-    assert int(COMPOSE["service"]["stop_grace_period"].removesuffix("s")) >= GRACE_SECONDS + 10
+    assert int(COMPOSE["service-1"]["stop_grace_period"].removesuffix("s")) >= GRACE_SECONDS + 10
+    before = int(PODS["diptych"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][-1])
+    assert PODS["diptych"]["terminationGracePeriodSeconds"] >= before + GRACE_SECONDS + 10

@@ -173,7 +173,7 @@ def read_clicks(
     ``tsv``       columns query, image (or item), clicks and, if known, time, named in the first row
     ``csv``       the same with commas
     ``jsonl``     an object per line with these names
-    ``parquet``   a table with these columns; needs pyarrow
+    ``parquet``   a table with these columns; needs ``diptych[parquet]``
     ``clickture`` tabs, no names, no quotes: query, image key, clicks (Hua et al., "Clickage: towards
                   bridging semantic and intent gaps via mining click logs of search engines", ACM MM 2013)
     ============= ==================================================================================
