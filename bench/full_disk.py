@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.campaign import Outcome, campaign, failures
@@ -45,7 +45,8 @@ def fill(path: Path, left: int) -> None:
     """Take up the room of a disk but so many bytes."""
     with path.open("wb") as stream:
         free = os.statvfs(path.parent)
-        os.posix_fallocate(stream.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
+        with suppress(OSError):
+            os.posix_fallocate(stream.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
 
 
 def trial(folder: Path, dice: random.Random, name: str) -> list[str]:

@@ -116,7 +116,7 @@ class ItemChanges:
             forget_past(db)
             return [str(item.path) for _, item in gone]
 
-        return self._store.write(remove)
+        return self._store.write(remove, freeing=True)
 
     def _store_unread(self, skipped: Mapping[str, str]) -> None:
         with self._store.reading() as db:
@@ -188,7 +188,8 @@ class ItemChanges:
     def _remove(self, numbers: Sequence[int]) -> None:
         operation = uuid.uuid4().hex
         for start in range(0, len(numbers), ROWS_AT_ONCE):
-            self._store.write(partial(_remove_some, some=numbers[start : start + ROWS_AT_ONCE], operation=operation))
+            some = numbers[start : start + ROWS_AT_ONCE]
+            self._store.write(partial(_remove_some, some=some, operation=operation), freeing=True)
 
     def remove_missing(self, base: Path | None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""

@@ -193,8 +193,8 @@ def list_pending(db: Connection, model: Model, name: str) -> None:
 
 def finish(db: Connection, model: Model) -> None:
     """Keep an unfinished or resting model like the others: it has all its points."""
-    db.run("UPDATE model SET state = 'kept' WHERE id = ? AND state IN ('unfinished', 'resting')", (model.id,))
-    _note_change(db)
+    if db.run("UPDATE model SET state = 'kept' WHERE id = ? AND state IN ('unfinished', 'resting')", (model.id,)):
+        _note_change(db)
 
 
 def activate(db: Connection, model: Model) -> None:

@@ -227,6 +227,7 @@ class SqliteStore(Store):
     """A collection's folder with one SQLite file; a lock file orders those who write, across processes."""
 
     engine = "sqlite"
+    _has_reserve = True
 
     def __init__(self, folder: Path, durability: Durability = "power") -> None:
         self.folder = folder
@@ -367,6 +368,9 @@ class SqliteStore(Store):
                         raw = raw or self._writing_connection()
                         self._commit_together(raw, first)
                         self._shorten_log(raw, TRUNCATE_BYTES)
+                        if not self._has_reserve:
+                            # The disk was full, and there may be room again.
+                            self._make_reserve()
             except BaseException as problem:
                 if not first.done.done():
                     first.done.set_exception(self.clear_error(problem))
@@ -461,10 +465,12 @@ class SqliteStore(Store):
                 waiting.done.set_exception(clear)
 
     def _make_reserve(self) -> None:
-        if hasattr(os, "posix_fallocate"):
+        self._has_reserve = not hasattr(os, "posix_fallocate")
+        if not self._has_reserve:
             with suppress(OSError), (self.folder / RESERVE).open("ab") as stream:
-                size = min(self.path.stat().st_size, RESERVE_BYTES)
-                os.posix_fallocate(stream.fileno(), 0, max(size, 1))
+                size = min(max(self.path.stat().st_size, RESERVE_BYTES // 8), RESERVE_BYTES)
+                os.posix_fallocate(stream.fileno(), 0, size)
+                self._has_reserve = True
 
     def _shorten_log(self, raw: sqlite3.Connection, limit: int) -> None:
         """Bring the log into the database and empty it, if it is over a limit and nothing reads from it."""

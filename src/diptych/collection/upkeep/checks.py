@@ -72,7 +72,7 @@ def repair(store: Store) -> list[Damage]:
     tables = {damage.table for damage in found}
     if store.engine == "sqlite" and "database" in tables:
         store.write(lambda db: db.run("REINDEX"))
-    store.write(lambda db: _remove_damaged(db, found))
+    store.write(lambda db: _remove_damaged(db, found), freeing=True)
     if "word" in tables:
         _say_all_again(store)
     shutil.rmtree(store.derived, ignore_errors=True)
@@ -109,7 +109,7 @@ def _words(store: Store) -> Iterator[Damage]:
             db.run("INSERT INTO word (word, rank) VALUES ('integrity-check', 1)")
 
     try:
-        store.write(check)
+        store.write(check, freeing=True)
     except CollectionBusyError:
         raise
     except CollectionError:
