@@ -14,7 +14,7 @@ NOBODY = 65534
 
 def make(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    (folder / "collection.json").write_text("{}")
+    (folder / "collection.sqlite").touch()
     return folder
 
 
@@ -46,7 +46,7 @@ def test_the_folder_of_the_pictures_names_its_collection(nothing_indexed: Path) 
 def test_a_forgotten_collection_is_not_remembered(nothing_indexed: Path) -> None:
     folder = make(nothing_indexed / "gone")
     remember(folder)
-    (folder / "collection.json").unlink()
+    (folder / "collection.sqlite").unlink()
     with pytest.raises(InvalidInputError, match="no collection yet"):
         find_collection(None)
 
