@@ -22,6 +22,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {
             "_version",
+            "addresses",
             "arrays",
             "arrow",
             "atomic_files",

@@ -66,7 +66,7 @@ class CollectionError(DiptychError):
     ...     Collection.open("no/such/folder")
     ... except CollectionError as error:
     ...     print(error)
-    no/such/folder is not a collection: collection.json is missing; make one with Collection.create or `diptych index`
+    no/such/folder is not a collection: collection.sqlite is missing; make one with Collection.create or `diptych index`
     """
 
 
@@ -127,6 +127,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 _PART = r"[^/\\\s:;,'\"()<>]"
+_DATABASE_ADDRESS = re.compile(r"postgres(?:ql)?://[^\s,;)]+")
 _ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?!/v1/)(?:[A-Za-z]:)?(?:[/\\]{_PART}+)+[/\\]({_PART}*)")
 
 
@@ -138,4 +139,4 @@ def without_folders(text: str, *folders: object) -> str:
     """
     for folder in folders:
         text = text.replace(f"{folder}/", "").replace(str(folder), "the folder")
-    return _ABSOLUTE_PATH.sub(r"\1", text)
+    return _ABSOLUTE_PATH.sub(r"\1", _DATABASE_ADDRESS.sub("the database", text))

@@ -26,21 +26,21 @@ def test_without_any_collection_the_message_says_what_to_run(nothing_indexed: Pa
 def test_what_is_nearer_wins(nothing_indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order, from the last resort to the first choice: remembered, above, here, variable, named."""
     remember(make(nothing_indexed.parent / "remembered"))
-    assert find_collection(None).folder == nothing_indexed.parent / "remembered"
+    assert find_collection(None).place == nothing_indexed.parent / "remembered"
     above = make(nothing_indexed.parent / ".diptych")
-    assert find_collection(None).folder == above
+    assert find_collection(None).place == above
     assert str(nothing_indexed.parent) in find_collection(None).reason
     here = make(nothing_indexed / ".diptych")
     assert find_collection(None) == (here, "")
     monkeypatch.setenv("DIPTYCH_COLLECTION", str(make(nothing_indexed.parent / "variable")))
-    assert find_collection(None).folder == nothing_indexed.parent / "variable"
+    assert find_collection(None).place == nothing_indexed.parent / "variable"
     named = make(nothing_indexed.parent / "named")
     assert find_collection(named) == (named, "")
 
 
 def test_the_folder_of_the_pictures_names_its_collection(nothing_indexed: Path) -> None:
     inside = make(nothing_indexed / "photos" / ".diptych")
-    assert find_collection(nothing_indexed / "photos").folder == inside
+    assert find_collection(nothing_indexed / "photos").place == inside
 
 
 def test_a_forgotten_collection_is_not_remembered(nothing_indexed: Path) -> None:
@@ -73,14 +73,14 @@ def test_pictures_that_cannot_be_written_beside_are_indexed_in_the_cache(nothing
         place = new_collection(nothing_indexed, None)
     finally:
         os.seteuid(0)
-    assert place.folder.is_relative_to(nothing_indexed.parent / "cache")
-    assert place.folder.name.startswith("here-")
+    assert place.place.is_relative_to(nothing_indexed.parent / "cache")
+    assert place.place.name.startswith("here-")
     assert "cannot be written" in place.reason
 
 
 def test_two_folders_of_one_name_have_two_places_in_the_cache(tmp_path: Path) -> None:
     # What does not exist cannot be written to, whoever asks.
-    places = {new_collection(tmp_path / parent / "photos", None).folder for parent in ("a", "b")}
+    places = {new_collection(tmp_path / parent / "photos", None).place for parent in ("a", "b")}
     assert len(places) == 2
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _WRITE_WAIT_SECONDS = 10.0
+SKIPPED_FILE = "skipped.txt"
 
 
 def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
@@ -52,9 +53,10 @@ def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
 
 
 class IndexOutcome(NamedTuple):
-    """What became of a folder: its collection afterwards, and what was done."""
+    """What became of a folder: where its collection is, its state afterwards, and what was done."""
 
-    folder: Path
+    place: Path | str
+    skipped_file: Path  # where the skipped files are listed, if any
     status: Status
     report: AddReport
 
@@ -67,7 +69,7 @@ class IndexRequest:
     captions: str | None = None
     captions_format: str = "auto"
     label_folders: bool = False
-    collection: Path | None = None
+    collection: Path | str | None = None
     retriever: str | None = None
     keep_missing: bool = False
     facts: str | None = None
@@ -76,10 +78,10 @@ class IndexRequest:
     precision: str = "auto"
     root: Path | None = None
 
-    def named_root(self, collection: Path) -> Path | None:
+    def named_root(self, collection: Path | str) -> Path | None:
         """Return the folder of pictures that the command names for a collection: ``root``, or the recorded one."""
         folder = Path(os.path.abspath(self.folder))
-        if self.root is None and recorded_root(collection) == folder:
+        if self.root is None and recorded_root(collection).folder == folder:
             return folder
         return self.root
 
@@ -95,7 +97,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     records = _records(request, pictures, _captions(request, stages), pass_over)
     place = new_collection(request.folder, request.collection)
     if place.reason:
-        stages.note(f"{place.reason}, so the collection is kept in {place.folder}")
+        stages.note(f"{place.reason}, so the collection is kept in {place.place}")
     if not records:
         _refuse_empty(request.folder, place, unread_kinds(unreadable))
     while True:
@@ -104,7 +106,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
         except CollectionBusyError:
             if not request.waits:
                 raise
-            stages.note(f"another process is writing to {shown_path(place.folder)}; waiting for it")
+            stages.note(f"another process is writing to {shown_path(place.place)}; waiting for it")
 
 
 def _captions(request: IndexRequest, stages: Stages) -> Mapping[Path, CaptionedPicture]:
@@ -174,32 +176,33 @@ def _bring_up_to_date(
         if not (report.added or report.updated):
             # Nothing was encoded, so nobody has seen yet whether its points are still made: loading it says.
             _ = collection.retriever
-        remember(collection.folder)
-        return IndexOutcome(collection.folder, collection.status(), report)
+        remember(place.place)
+        return IndexOutcome(place.place, collection.folder / SKIPPED_FILE, collection.status(), report)
 
 
 def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int]) -> None:
     known = ", ".join(sorted(suffix.removeprefix(".") for suffix in picture_suffixes()))
     if unread:
         raise InvalidInputError(f"there is no picture in {folder} that can be read; {describe_unread(unread)}")
-    if is_collection(place.folder):
+    if is_collection(place.place):
         raise InvalidInputError(
             f"there is no picture in {folder} any more, perhaps because a disk is not there; "
-            f"if they are really gone, delete {shown_path(place.folder)}"
+            f"if they are really gone, delete {shown_path(place.place)}"
         )
     raise InvalidInputError(f"there is no picture in {folder}; pictures are files that end in {known}")
 
 
 def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, records: Sequence[Record]) -> Collection:
-    if not is_collection(place.folder):
+    if not is_collection(place.place):
         with stages.run("retriever", "preparing the search model"):
             retriever = _retriever(request, records)
-        check_folder(place.folder)
+        if isinstance(place.place, Path):
+            check_folder(place.place)
         pictures = request.folder.absolute() if request.root is None else request.root
-        return Collection.create(place.folder, retriever, root=pictures, scheduler=request.scheduler)
-    write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
-    root = request.named_root(place.folder)
-    collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler, root=root)
+        return Collection.create(place.place, retriever, root=pictures, scheduler=request.scheduler)
+    write_wait = _WRITE_WAIT_SECONDS if request.waits else None
+    root = request.named_root(place.place)
+    collection = Collection.open(place.place, write_wait=write_wait, scheduler=request.scheduler, root=root)
     if request.retriever is None and request.precision != "auto":
         from diptych.retriever.precision import check_precision
 
@@ -249,7 +252,7 @@ def add_pictures(
 
             return collection.add(records, progress=show)
     except KeyboardInterrupt:
-        remember(collection.folder)
+        remember(collection.place)
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
 
@@ -267,8 +270,8 @@ def watch_folder(
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        root = request.named_root(outcome.folder)
-        with Collection.open(outcome.folder, write_wait=_WRITE_WAIT_SECONDS, root=root) as collection:
+        root = request.named_root(outcome.place)
+        with Collection.open(outcome.place, write_wait=_WRITE_WAIT_SECONDS, root=root) as collection:
             watcher = FolderWatcher(
                 collection,
                 request.folder,

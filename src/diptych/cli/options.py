@@ -62,11 +62,22 @@ def _set_device(chosen: Device) -> Device:
     return chosen
 
 
+# Texts: a path would lose a slash of an address.
 CollectionOption = Annotated[
-    Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="PATH",
+        help="The collection, a folder or a postgresql:// address; by default the one here, or the last.",
+    ),
 ]
 CollectionArgument = Annotated[
-    Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
+    str | None,
+    typer.Argument(
+        metavar="[COLLECTION]",
+        help="A folder or a postgresql:// address; by default the collection here, or the last.",
+    ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]

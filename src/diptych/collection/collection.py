@@ -76,6 +76,7 @@ class Collection(CollectionReader):
         as_of: AsOf | None = None,
         durability: Durability | None = None,
         root: str | os.PathLike[str] | None = None,
+        replica: str | None = None,
     ) -> None:
         state = CollectionState(
             folder,
@@ -83,6 +84,7 @@ class Collection(CollectionReader):
             durability=durability,
             root=None if root is None else Path(os.path.abspath(root)),
             write_wait=write_wait,
+            replica=replica,
         )
         super().__init__(state)
         self._scheduler = scheduler
@@ -168,6 +170,7 @@ class Collection(CollectionReader):
         as_of: AsOf | None = None,
         durability: Durability | None = None,
         root: str | os.PathLike[str] | None = None,
+        replica: str | None = None,
     ) -> Self:
         """Open a collection, as it is or as it was.
 
@@ -184,9 +187,13 @@ class Collection(CollectionReader):
         ``durability="power"`` brings every change to the disk before it is acknowledged; with ``"process"`` it survives
         the end of the process, and after a power cut the collection may have to be restored or made again. Without it
         ``DIPTYCH_DURABILITY`` says which, and where that says nothing it is ``"power"``.
+
+        ``folder`` may be an address of PostgreSQL, postgresql://user@host/database?schema=name; a password comes from
+        ``PGPASSWORD`` or ``~/.pgpass``. ``replica`` is the address of the same schema on a replica, which answers
+        searches while it is there and has the last write of this process.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        return cls(folder, as_of=as_of, durability=durability, root=root, **options)
+        return cls(folder, as_of=as_of, durability=durability, root=root, replica=replica, **options)
 
     @classmethod
     def open_or_create(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from diptych.addresses import without_password
 from diptych.collection.indexing.encoding import missing_contents
 from diptych.collection.item import iso_time
 from diptych.collection.retriever_protocol import SIDES, Side
@@ -91,7 +92,7 @@ def status(state: CollectionState) -> Status:
         point_bytes = active.width * 2 if active.form == "f16" else active.width
         latest = db.value("SELECT max(updated_ns) FROM item")
         return Status(
-            folder=str(state.folder),
+            folder=without_password(state.place),
             root=str(state.root.folder),
             items=count("SELECT count(*) FROM item"),
             pictures=count("SELECT count(*) FROM item WHERE path IS NOT NULL"),

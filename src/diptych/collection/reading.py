@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 
+from diptych.addresses import without_password
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.filter import Filter
 from diptych.collection.indexing.item_changes import find_item, find_items
@@ -85,7 +86,7 @@ class CollectionReader:
         for name, one in zip(which, find_items(db, self._state.root, which), strict=True):
             if one is None:
                 raise UnknownItemError(
-                    f"there is no item {os.fspath(name)!r} in {self.folder}; name an id or a path in it"
+                    f"there is no item {os.fspath(name)!r} in {self.place}; name an id or a path in it"
                 )
             found.append(one)
         return found
@@ -97,8 +98,8 @@ class CollectionReader:
 
     @property
     def place(self) -> str:
-        """Where the collection is opened: its folder, or its address in PostgreSQL."""
-        return os.fspath(self._state.place)
+        """Where the collection is: its folder, or its address in PostgreSQL, without a password."""
+        return without_password(self._state.place)
 
     @property
     def store(self) -> Store:

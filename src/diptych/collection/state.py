@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.item import iso_time
@@ -50,11 +51,10 @@ class CollectionState:
         durability: Durability | None = None,
         root: Path | None = None,
         write_wait: float | None = None,
+        replica: str | None = None,
     ) -> None:
         self.place = place
-        self.store: Store = open_store(
-            Path(place) if not isinstance(place, str) else place, checked_durability(durability)
-        )
+        self.store: Store = open_store(os.fspath(place), checked_durability(durability), replica)
         self.folder: Path = self.store.folder
         if write_wait is not None:
             self.store.write_wait = write_wait
@@ -97,9 +97,9 @@ class CollectionState:
             trust_root(self.folder, self._named_root)
 
     @contextmanager
-    def looking(self) -> Iterator[tuple[Connection, Columns]]:
-        """Read in one transaction, with the columns of its items."""
-        with self.store.reading() as db:
+    def looking(self, *, replica: bool = False) -> Iterator[tuple[Connection, Columns]]:
+        """Read in one transaction, with the columns of its items; with ``replica`` a second server may answer."""
+        with self.store.reading(replica=replica and self.moment is None) as db:
             yield db, self.columns.current(db) if self.moment is None else self._columns_then(db)
 
     def _columns_then(self, db: Connection) -> Columns:
@@ -115,7 +115,7 @@ class CollectionState:
     @contextmanager
     def searching(self, name: str | None = None) -> Iterator[SearchView]:
         """Read in one transaction, with a stored retriever that is loaded."""
-        with self.looking() as (db, columns):
+        with self.looking(replica=True) as (db, columns):
             model = (
                 models.model_named(db, name)
                 if name is not None or self.moment is None
@@ -150,11 +150,18 @@ class CollectionState:
         self.store.close()
 
 
-def recorded_root(place: str | os.PathLike[str]) -> Path:
+class RecordedRoot(NamedTuple):
+    """The folder of pictures that a collection records, and the folder of this machine that is trusted with it."""
+
+    folder: Path
+    collection: Path
+
+
+def recorded_root(place: str | os.PathLike[str]) -> RecordedRoot:
     """Return the folder of pictures that a collection records, without loading anything else of it."""
     store = open_store(os.fspath(place))
     try:
         with store.reading() as db:
-            return Path(os.path.abspath(store.folder / setting(db, ROOT, "..")))
+            return RecordedRoot(Path(os.path.abspath(store.folder / setting(db, ROOT, ".."))), store.folder)
     finally:
         store.close()

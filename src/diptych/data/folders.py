@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
-
-from diptych.errors import InvalidInputError
 
 
 def cache_folder() -> Path:
@@ -44,19 +41,3 @@ def _platform_caches(platform: str, home: Path, local_app_data: str | None) -> P
     if platform == "win32":
         return Path(local_app_data) if local_app_data else home / "AppData" / "Local"
     return home / ".cache"
-
-
-# pathlib joins slashes, so that both forms of an address are met.
-_ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
-
-
-def reject_storage_address(location: str | os.PathLike[str]) -> None:
-    """Raise an error for an address in object storage.
-
-    >>> reject_storage_address("s3://bucket/photos")
-    Traceback (most recent call last):
-    diptych.errors.InvalidInputError: s3://bucket/photos: collections in object storage are not supported; give a folder
-    """
-    if found := _ADDRESS.fullmatch(os.fspath(location)):
-        address = f"{found[1]}://{found['rest']}"
-        raise InvalidInputError(f"{address}: collections in object storage are not supported; give a folder")

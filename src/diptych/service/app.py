@@ -100,9 +100,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings = context.settings
     for name, folder in settings.collections.items():
         wait, root = settings.limits.write_wait_seconds, settings.roots.get(name)
-        hosted = HostedCollection(name, Collection.open(folder, write_wait=wait, root=root))
+        hosted = HostedCollection(
+            name, Collection.open(folder, write_wait=wait, root=root, replica=settings.replicas.get(name))
+        )
         context.hosted[name] = hosted
-        context.jobs[name] = JobRunner(hosted.collection.place, hosted.collection.store, root)
+        context.jobs[name] = JobRunner(str(folder), hosted.collection.store, root)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
     if not settings.read_only:

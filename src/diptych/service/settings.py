@@ -40,8 +40,9 @@ class Limits:
 class Settings:
     """The settings of a service."""
 
-    collections: Mapping[str, Path]  # folders by the names that addresses use
+    collections: Mapping[str, Path | str]  # folders and database addresses by the names that URLs use
     roots: Mapping[str, Path] = field(default_factory=dict)  # folders of pictures that were named, by the same names
+    replicas: Mapping[str, str] = field(default_factory=dict)  # addresses that answer searches, by the same names
     token: str | None = field(default=None, repr=False)  # to write, or to read from elsewhere; never logged
     public: bool = False  # others than this machine can reach the service; reading needs the token as well
     allowed_hosts: tuple[str, ...] = ()  # names of the service, besides those of this machine

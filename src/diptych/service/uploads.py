@@ -120,9 +120,9 @@ class UploadStore:
         self._limits = limits
 
     @classmethod
-    def shared_by(cls, collections: Iterable[Path], limits: Limits) -> UploadStore:
+    def shared_by(cls, collections: Iterable[Path | str], limits: Limits) -> UploadStore:
         """Return the store that every process serving these collections for this user finds."""
-        names = "\0".join(sorted(str(folder.absolute()) for folder in collections))
+        names = "\0".join(sorted(os.path.abspath(place) for place in collections))
         owner = os.getuid() if hasattr(os, "getuid") else "user"
         base = Path(tempfile.gettempdir()) / f"diptych-{owner}"
         _make_private(base)

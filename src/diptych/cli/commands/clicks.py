@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_click_log(collection: Path | None, *, may_be_empty: bool = False) -> Iterator[ClickLog]:
+def open_click_log(collection: str | None, *, may_be_empty: bool = False) -> Iterator[ClickLog]:
     """Open the log of the collection that was named or that is meant."""
     from diptych.service.clicks import ClickLog
     from diptych.service.clicks.exports import has_searches
@@ -40,7 +40,7 @@ def open_click_log(collection: Path | None, *, may_be_empty: bool = False) -> It
     with open_collection(collection) as opened:
         if not may_be_empty and not has_searches(opened.store):
             raise InvalidInputError(
-                f"nothing was logged for {opened.folder}; searches in `diptych serve` are, unless told not to"
+                f"nothing was logged for {opened.place}; searches in `diptych serve` are, unless told not to"
             )
         with ClickLog(opened.store) as log:
             yield log
@@ -158,7 +158,7 @@ def interleave(
         _print(reports, states)
 
 
-def _start(collection: Path | None, a: str, b: str) -> None:
+def _start(collection: str | None, a: str, b: str) -> None:
     from diptych.service.clicks import ClickLog
 
     with open_collection(collection) as opened:
@@ -172,7 +172,7 @@ def _start(collection: Path | None, a: str, b: str) -> None:
             log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
 
 
-def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:
+def _states(collection: str | None, compared: list[Interleaving]) -> list[str]:
     """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
     if all(one.stopped is not None for one in compared):
         return ["stopped"] * len(compared)

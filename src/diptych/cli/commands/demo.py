@@ -226,4 +226,4 @@ def serve_page(shown: DemoCollection, *, open_page: bool) -> None:
         listen(_HOST, port).close()
     except InvalidInputError:
         port = 0
-    serve([shown.folder], [shown.name], host=_HOST, port=port, open_page=open_page, quiet=True)
+    serve([str(shown.folder)], [shown.name], host=_HOST, port=port, open_page=open_page, quiet=True)

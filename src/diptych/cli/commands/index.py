@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from diptych.addresses import without_password
 from diptych.cli.console.output import print_json, print_outcome, results, write_text
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
@@ -63,7 +64,14 @@ def index(
         bool, typer.Option("--label-folders", help="Label each picture with the name of the folder it lies in.")
     ] = False,
     collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="Where to keep it; by default FOLDER/.diptych.")
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            metavar="PATH",
+            help="Where to keep it: a folder, by default FOLDER/.diptych, or an address of PostgreSQL, "
+            "postgresql://user@host/database?schema=name.",
+        ),
     ] = None,
     retriever: Annotated[
         str | None,
@@ -143,7 +151,7 @@ def index(
     if (reads_text or with_regions) and outcome.status.pictures:
         from diptych.collection import Collection
 
-        with Collection.open(outcome.folder, root=request.named_root(outcome.folder)) as opened:
+        with Collection.open(outcome.place, root=request.named_root(outcome.place)) as opened:
             if reads_text:
                 stages.note(_read_texts(opened, stages)[1])
             if with_regions:
@@ -187,10 +195,10 @@ def _reason_line(path: str, reason: str) -> str:
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
     """Print the counts, list what was skipped, and say what to do next."""
     status, report = outcome.status, outcome.report
-    report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
+    report_skipped(report.skipped, outcome.skipped_file, stages, verbose=verbose)
     if as_json:
         facts = {name: getattr(status, name) for name in ("pictures", "captions", "retriever")}
-        print_json({"collection": outcome.folder, **facts, **counts(report)})
+        print_json({"collection": without_password(outcome.place), **facts, **counts(report)})
         return
     console = results()
     if status.pictures == 0:
@@ -201,7 +209,7 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
         found += f" and {counted(status.captions, 'caption')}"
     verb = "is" if status.pictures == 1 and not status.captions else "are"
     console.print(f"{found} {verb} searchable: {summarise(report)}.", soft_wrap=True)
-    stages.note(f"collection: {shown_path(outcome.folder)}")
+    stages.note(f"collection: {shown_path(outcome.place)}")
     if report.described:
         stages.note(f"{counted(report.described, 'picture')} got what the file says of date, camera and place")
     if report.unclear:

@@ -49,6 +49,7 @@ def add(
     """Add pictures to a collection, or captions, labels and metadata to pictures that are in it."""
     from diptych.cli.arguments import parse_assignments
     from diptych.cli.commands.index import counts, report_skipped, summarise
+    from diptych.cli.indexing import SKIPPED_FILE
 
     stages = Stages(quiet=quiet)
     metadata = parse_assignments(meta or [], "--meta")
@@ -56,9 +57,9 @@ def add(
         records = _described_records(opened, paths or [], (caption or [], label or [], metadata), replace=replace)
         with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
-        report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
-        facts = {"collection": str(opened.folder), "items": len(opened), **counts(report)}
-        print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.folder}", facts, as_json=as_json)
+        report_skipped(report.skipped, opened.folder / SKIPPED_FILE, stages, verbose=False)
+        facts = {"collection": opened.place, "items": len(opened), **counts(report)}
+        print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.place}", facts, as_json=as_json)
     if not report.changed and not report.unchanged:
         raise typer.Exit(1)
 

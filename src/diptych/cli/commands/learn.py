@@ -78,12 +78,12 @@ def clicks_to_learn(collection: Collection, log: Path | None) -> SearchLog | Cli
     seen = _logged_searches(collection)
     if seen is None:
         raise InvalidInputError(
-            f"nothing was logged for {collection.folder}; search and click in `diptych serve` first, "
+            f"nothing was logged for {collection.place}; search and click in `diptych serve` first, "
             "or pass a table of clicks with --log FILE"
         )
     if not seen.n_clicks:
         raise InvalidInputError(
-            f"nobody has clicked a picture of {collection.folder} that was found by words; search and click in "
+            f"nobody has clicked a picture of {collection.place} that was found by words; search and click in "
             "`diptych serve` first"
         )
     return seen

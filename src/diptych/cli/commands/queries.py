@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
+from diptych.addresses import is_address
 from diptych.cli.console.output import (
     bold,
     facts_table,
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 
 def queries(
     log: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="LOG", help="A table of clicks (.tsv, .csv, .jsonl, .parquet, Clickture), or a served collection."
+            metavar="LOG",
+            help="A table of clicks (.tsv, .csv, .jsonl, .parquet, Clickture), or a served collection.",
         ),
     ],
     vocabulary: Annotated[
@@ -77,9 +79,10 @@ def queries(
             stages.note(f"figure: {file}")
 
 
-def read_queries(log: Path) -> LoggedQueries:
+def read_queries(log: Path | str) -> LoggedQueries:
     """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
-    logged = _from_service(log) if log.is_dir() else _from_table(log)
+    is_served = is_address(log) or Path(log).is_dir()
+    logged = _from_service(log) if is_served else _from_table(Path(log))
     if not len(logged.texts):
         raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
     return logged
@@ -96,7 +99,7 @@ def _from_table(file: Path) -> LoggedQueries:
     return LoggedQueries(list(log.queries), clicks)
 
 
-def _from_service(place: Path) -> LoggedQueries:
+def _from_service(place: Path | str) -> LoggedQueries:
     import numpy as np
 
     from diptych.benchmark.query_analysis import LoggedQueries

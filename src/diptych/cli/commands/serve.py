@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import print_json
-from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
+from diptych.cli.console.paths import find_collection, is_collection, new_collection, place_of, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat
 from diptych.errors import InvalidInputError, MissingPackageError
@@ -37,10 +38,11 @@ _KEPT_SECONDS = 60.0
 
 def serve(
     folders: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="[FOLDER]...",
-            help="Folders that were indexed, or collections; by default the one here, or the last.",
+            help="Folders that were indexed, or collections, also by their postgresql:// addresses; by default the one "
+            "here, or the last.",
         ),
     ] = None,
     name: Annotated[
@@ -53,6 +55,14 @@ def serve(
             help="The folder of the pictures of a collection that was copied, moved or restored; once for each FOLDER.",
             file_okay=False,
             exists=True,
+        ),
+    ] = None,
+    replica: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DIPTYCH_REPLICA",
+            help="The postgresql:// address of the same schema on a replica, which answers searches; once for each "
+            "collection.",
         ),
     ] = None,
     index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
@@ -109,12 +119,14 @@ def serve(
     is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
     collections = served_collections(folders or [], name or [], index=index, quiet=quiet)
     roots = named_roots(folders or [], collections, root or [])
+    replicas = named_replicas(collections, replica or [])
     for called, place in collections.items():
         check_served_root(place, roots.get(called), token_file, watch=watch)
     rate = rate_limit if rate_limit is not None else (50.0 if is_public else 1000.0)
     settings = Settings(
         collections=collections,
         roots=roots,
+        replicas=replicas,
         token=token or own_token(),
         public=is_public,
         allowed_hosts=tuple(allow_host or ()),
@@ -133,7 +145,11 @@ def serve(
         if as_json:
             # One line, so that whoever reads it need not wait for the end of the service.
             print_json(
-                {"address": address, "sign_in": sign_in_address(address, settings), "collections": collections},
+                {
+                    "address": address,
+                    "sign_in": sign_in_address(address, settings),
+                    "collections": {called: without_password(place) for called, place in collections.items()},
+                },
                 indent=None,
             )
         else:
@@ -151,54 +167,72 @@ def check_packages() -> None:
 
 
 def served_collections(
-    folders: Sequence[Path], names: Sequence[str], *, index: bool = False, quiet: bool = False
-) -> dict[str, Path]:
-    """Return the folder of each collection by the name that addresses use."""
+    folders: Sequence[Path | str], names: Sequence[str], *, index: bool = False, quiet: bool = False
+) -> dict[str, Path | str]:
+    """Return the place of each collection by the name that addresses use."""
     from diptych.collection.state import recorded_root
 
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
-    places = [_served_collection(folder, index=index, quiet=quiet) for folder in folders]
-    places = places or [find_collection(None).folder]
-    if names and len(names) != len(places):
-        raise InvalidInputError(f"--name is given {len(names)} times for {len(places)} collections; give it for each")
+    places = [_served_collection(place_of(folder), index=index, quiet=quiet) for folder in folders]
+    places = places or [find_collection(None).place]
+    if names:
+        _check_given_for_each("--name", names, places)
     for name in names:
         if not _NAME.fullmatch(name):
             raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
-    chosen = list(names) or unique_names(recorded_root(place).name for place in places)
-    return dict(zip(chosen, (place.absolute() for place in places), strict=True))
+    chosen = list(names) or unique_names(recorded_root(place).folder.name for place in places)
+    return dict(zip(chosen, (place if isinstance(place, str) else place.absolute() for place in places), strict=True))
 
 
-def named_roots(folders: Sequence[Path], collections: dict[str, Path], roots: Sequence[Path]) -> dict[str, Path]:
+def named_roots(
+    folders: Sequence[Path | str], collections: Mapping[str, Path | str], roots: Sequence[Path]
+) -> dict[str, Path]:
     """Return the folders of pictures that the command names: by --root, or as the FOLDER that holds its collection."""
     from diptych.collection.state import recorded_root
 
     if roots:
-        if len(roots) != len(collections):
-            many = f"{len(roots)} times for {len(collections)} collections"
-            raise InvalidInputError(f"--root is given {many}; give it for each")
+        _check_given_for_each("--root", roots, collections)
         return dict(zip(collections, (root.absolute() for root in roots), strict=True))
     named = {}
     for (name, place), folder in zip(collections.items(), folders, strict=False):
         given = Path(os.path.abspath(folder))
-        if recorded_root(place) == given:
+        if recorded_root(place).folder == given:
             named[name] = given
     return named
 
 
-def check_served_root(collection: Path, named: Path | None, token_file: Path | None, *, watch: bool) -> None:
+def named_replicas(collections: Mapping[str, Path | str], replicas: Sequence[str]) -> dict[str, str]:
+    """Return the addresses of the replicas that answer searches."""
+    if not replicas:
+        return {}
+    _check_given_for_each("--replica", replicas, collections)
+    for place in (*collections.values(), *replicas):
+        if not is_address(place):
+            raise InvalidInputError(f"{place} is a folder; --replica needs postgresql:// addresses")
+    return dict(zip(collections, replicas, strict=True))
+
+
+def _check_given_for_each(option: str, given: Sequence[object], collections: Collection[object]) -> None:
+    if len(given) != len(collections):
+        many = f"{len(given)} times for {len(collections)} collections"
+        raise InvalidInputError(f"{option} is given {many}; give it for each")
+
+
+def check_served_root(collection: Path | str, named: Path | None, token_file: Path | None, *, watch: bool) -> None:
     """Raise where a root is refused, holds the file with the token, or is to be watched without being trusted."""
     from diptych.collection.state import recorded_root
     from diptych.collection.trusted_root import check_root, is_below, is_trusted_root, untrusted_root
 
-    root = recorded_root(collection) if named is None else named
-    is_trusted = named is not None or is_trusted_root(collection, root)
+    recorded, kept = recorded_root(collection)
+    root = recorded if named is None else named
+    is_trusted = named is not None or is_trusted_root(kept, root)
     if watch and not is_trusted:
-        raise untrusted_root(collection)
+        raise untrusted_root(without_password(collection))
     if is_trusted:
-        check_root(collection, root)
+        check_root(kept, root)
         if token_file is not None and is_below(token_file, root):
             raise InvalidInputError(f"{token_file} lies in the folder of pictures {root}; keep the token elsewhere")
 
@@ -218,14 +252,14 @@ def unique_names(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
+def _served_collection(folder: Path | str, *, index: bool, quiet: bool) -> Path | str:
     from diptych.cli.indexing import IndexRequest, index_folder
 
-    if is_collection(folder):
+    if isinstance(folder, str) or is_collection(folder):
         return folder
-    place = new_collection(folder, None).folder if folder.is_dir() else folder
+    place = new_collection(folder, None).place if folder.is_dir() else folder
     if index:
-        return index_folder(IndexRequest(folder), Stages(quiet=quiet)).folder
+        return index_folder(IndexRequest(folder), Stages(quiet=quiet)).place
     if not is_collection(place):
         state = "is no collection yet" if folder.exists() else "does not exist"
         remedy = f"make it one with: diptych index {shown_path(folder)}, or with --index"

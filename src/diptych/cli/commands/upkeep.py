@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.console.output import facts_table, print_json, print_outcome, results
-from diptych.cli.console.paths import find_collection, open_collection, printable, shown_path
+from diptych.cli.console.paths import find_collection, open_collection, place_of, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, JsonOption, QuietOption
 from diptych.errors import InvalidInputError, counted
@@ -71,7 +71,7 @@ def verify(
     The exit status is 1 if anything is wrong; `diptych repair` makes again what can be made again.
     """
     with open_collection(collection, quiet=True) as opened:
-        _report(opened.verify(), str(opened.folder), as_json=as_json)
+        _report(opened.verify(), opened.place, as_json=as_json)
 
 
 def repair(
@@ -85,7 +85,7 @@ def repair(
     is named, and the exit status is 1: restore it from a backup.
     """
     with open_collection(collection, quiet=quiet) as opened:
-        _report(opened.repair(), str(opened.folder), as_json=as_json)
+        _report(opened.repair(), opened.place, as_json=as_json)
 
 
 def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
@@ -95,7 +95,7 @@ def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
         for problem in report.problems:
             results().print(printable(problem), markup=False, soft_wrap=True)
         if report.is_whole:
-            results().print(f"{shown_path(Path(name))} is whole", markup=False, soft_wrap=True)
+            results().print(f"{shown_path(place_of(name))} is whole", markup=False, soft_wrap=True)
     if not report.is_whole:
         raise typer.Exit(1)
 
@@ -114,7 +114,7 @@ _MOST_PLACES = 2
 
 def backup(
     places: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="[COLLECTION] TARGET",
             help="The collection, or the folder of pictures that holds it; and the new folder to write.",
@@ -135,9 +135,9 @@ def backup(
     place = find_collection(places[0] if len(places) == _MOST_PLACES else None)
     stages = Stages(quiet=quiet)
     if place.reason:
-        stages.note(f"collection: {shown_path(place.folder)} ({place.reason})")
-    with stages.count("backup", f"backing up {printable(shown_path(place.folder))}") as advance:
-        report = backup_collection(place.folder, places[-1], progress=lambda step: advance(step.done, step.total))
+        stages.note(f"collection: {shown_path(place.place)} ({place.reason})")
+    with stages.count("backup", f"backing up {printable(shown_path(place.place))}") as advance:
+        report = backup_collection(place.place, places[-1], progress=lambda step: advance(step.done, step.total))
     log = " and the click log" if report.has_click_log else ""
     print_outcome(
         f"{counted(report.items, 'item')}{log} in {shown_path(report.target)}, {report.bytes / 1e6:,.1f} MB; "
@@ -149,7 +149,14 @@ def backup(
 
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder that `diptych backup` wrote.")],
-    target: Annotated[Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="The new folder of the collection, such as PICTURES/.diptych; a backup from PostgreSQL goes to the "
+            "postgresql:// address of a new schema.",
+        ),
+    ],
     root: Annotated[
         Path | None,
         typer.Option(help="The folder of the pictures; files are opened only below it.", file_okay=False, exists=True),
@@ -170,7 +177,7 @@ def restore(
         stages.note(str(untrusted_root(report.target)))
     print_outcome(
         f"{counted(report.pictures, 'picture')} and {counted(report.captions, 'caption')} in "
-        f"{shown_path(Path(report.target))}, with pictures from {printable(str(report.root))}",
+        f"{shown_path(report.target)}, with pictures from {printable(str(report.root))}",
         asdict(report),
         as_json=as_json,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from diptych.addresses import is_address
 from diptych.cli.console.output import (
     bold,
     check_writable_file,
@@ -89,7 +90,7 @@ def _loaded(name: str) -> Any:
     from diptych.retriever.ready_made import READY_MADE
 
     folder = Path(name).expanduser()
-    for place in filter(is_collection, (folder, folder / FOLDER_NAME)):
+    for place in (name,) if is_address(name) else filter(is_collection, (folder, folder / FOLDER_NAME)):
         from diptych.collection import Collection
 
         with Collection.open(place) as opened:

@@ -1,4 +1,4 @@
-"""Paths as people read them, and the folder of the collection a command means."""
+"""Paths as people read them, and where the collection is that a command means."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import notes, writing
-from diptych.data.folders import reject_storage_address
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,13 +18,15 @@ VARIABLE = "DIPTYCH_COLLECTION"
 _COLLECTION_FILE = "collection.sqlite"
 
 
-def shown_path(path: Path) -> str:
-    """Return the shortest form of a path that works from the current folder.
+def shown_path(path: Path | str) -> str:
+    """Return the shortest form of a path that works from the current folder; an address without its password.
 
     >>> from pathlib import Path
     >>> shown_path(Path.cwd() / "photos" / "1.jpg"), shown_path(Path("/elsewhere/2.jpg"))
     ('photos/1.jpg', '/elsewhere/2.jpg')
     """
+    if isinstance(path, str):
+        return without_password(path)
     here = Path.cwd()
     return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -39,21 +41,22 @@ def printable(text: str) -> str:
 
 
 class CollectionLocation(NamedTuple):
-    """A folder, and how it was found; ``reason`` is empty when it was named."""
+    """A folder or an address of PostgreSQL, and how it was found; ``reason`` is empty when it was named."""
 
-    folder: Path
+    place: Path | str
     reason: str = ""
 
 
-def find_collection(named: Path | None) -> CollectionLocation:
-    """Return the collection a command means: the named one, the variable's, the nearest here or above, or the last."""
+def find_collection(named: Path | str | None) -> CollectionLocation:
+    """Return the collection a command means: the named one, the variable's, the nearest here or above, or the last.
+
+    Whether there is one at an address, opening it says.
+    """
     if named is not None:
         return CollectionLocation(_existing(named, f"index it with: diptych index FOLDER --collection {named}"))
     variable = os.environ.get(VARIABLE)
     if variable:
-        return CollectionLocation(
-            _existing(Path(variable).expanduser(), f"set {VARIABLE} to a collection, or unset it")
-        )
+        return CollectionLocation(_existing(variable, f"set {VARIABLE} to a collection, or unset it"))
     here = Path.cwd()
     for folder in (here, *here.parents):
         if is_collection(folder / FOLDER_NAME):
@@ -64,13 +67,16 @@ def find_collection(named: Path | None) -> CollectionLocation:
     raise InvalidInputError("there is no collection yet; make one of your pictures with: diptych index FOLDER")
 
 
-def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
+def new_collection(pictures: Path, named: Path | str | None) -> CollectionLocation:
     """Return where the collection of a folder is or goes: the named one, inside the pictures, or the user's cache."""
     import hashlib
 
     from diptych.data.folders import cache_folder
 
     if named is not None:
+        named = place_of(named)
+        if isinstance(named, str):
+            return CollectionLocation(named)
         if named.exists() and not named.is_dir():
             raise InvalidInputError(f"{named} is a file; name a folder with --collection")
         # Also the folder of the pictures itself may be named: the collection is then found in it.
@@ -83,28 +89,37 @@ def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
     return CollectionLocation(folder, f"{pictures} cannot be written to")
 
 
-def is_collection(folder: Path) -> bool:
-    """Return True if a folder holds a collection; an address in object storage is refused."""
-    reject_storage_address(folder)
+def place_of(named: Path | str) -> Path | str:
+    """Return the place that somebody names: an address of PostgreSQL as it is, otherwise a path."""
+    return str(named) if is_address(named) else Path(named).expanduser()
+
+
+def is_collection(place: Path | str) -> bool:
+    """Return True if there is a collection in a folder or at an address; one in object storage is refused."""
+    if is_address(place):
+        # Imported lazily: folders do not need the store to be looked at.
+        from diptych.collection.store import opening
+
+        return opening.is_collection(place)
     # What may not be looked at is none of ours; pathlib would raise.
-    return os.path.isfile(folder / _COLLECTION_FILE)
+    return os.path.isfile(Path(place) / _COLLECTION_FILE)
 
 
-def remember(folder: Path) -> None:
-    """Make a collection the one that commands mean when nothing else tells."""
+def remember(place: Path | str) -> None:
+    """Make a collection the one that commands mean when nothing else tells; passwords are not remembered."""
     note = _last_collection_file()
     with writing(note):
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_bytes(os.fsencode(folder.resolve()))
+        note.write_bytes(os.fsencode(without_password(place) if is_address(place) else Path(place).resolve()))
 
 
-def last_collection() -> Path | None:
-    """Return the collection that was indexed last, if it is still there."""
+def last_collection() -> Path | str | None:
+    """Return the collection that was indexed last; a folder only if it is still one."""
     try:
-        folder = Path(os.fsdecode(_last_collection_file().read_bytes()))
+        place = place_of(os.fsdecode(_last_collection_file().read_bytes()))
     except OSError:
         return None
-    return folder if is_collection(folder) else None
+    return place if isinstance(place, str) or is_collection(place) else None
 
 
 def _is_writable(folder: Path) -> bool:
@@ -124,8 +139,9 @@ def _last_collection_file() -> Path:
     return cache_folder() / "last-collection"
 
 
-def _existing(folder: Path, remedy: str) -> Path:
-    if is_collection(folder):
+def _existing(named: Path | str, remedy: str) -> Path | str:
+    folder = place_of(named)
+    if isinstance(folder, str) or is_collection(folder):
         return folder
     if is_collection(folder / FOLDER_NAME):
         return folder / FOLDER_NAME
@@ -134,12 +150,12 @@ def _existing(folder: Path, remedy: str) -> Path:
 
 
 def open_collection(
-    named: Path | None, *, quiet: bool = False, scheduler: str | None = None, as_of: str | None = None
+    named: Path | str | None, *, quiet: bool = False, scheduler: str | None = None, as_of: str | None = None
 ) -> Collection:
     """Open the collection that was named or that is meant, and say which when that is not obvious."""
     from diptych.collection import Collection
 
     place = find_collection(named)
     if place.reason and not quiet:
-        notes().print(f"collection: {shown_path(place.folder)} ({place.reason})", soft_wrap=True)
-    return Collection.open(place.folder, scheduler=scheduler, as_of=as_of)
+        notes().print(f"collection: {shown_path(place.place)} ({place.reason})", soft_wrap=True)
+    return Collection.open(place.place, scheduler=scheduler, as_of=as_of)

@@ -5,17 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
+from diptych.addresses import is_address
 from diptych.atomic_files import Durability
 from diptych.collection.store.store import DATABASE, SqliteStore, Store
 from diptych.collection.store.words import create_word_index
 from diptych.errors import MissingPackageError
-
-ADDRESSES = ("postgresql://", "postgres://")
-
-
-def is_address(place: Path | str) -> bool:
-    """Return True if a place is a database server's, not a folder."""
-    return str(place).startswith(ADDRESSES)
 
 
 def create_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:

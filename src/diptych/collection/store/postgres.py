@@ -9,9 +9,8 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import numpy as np
 import psycopg
@@ -34,6 +33,7 @@ from diptych.collection.store.store import (
     check_format,
     create_tables,
 )
+from diptych.data.folders import cache_folder
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError, NoRoomError
 
 POSTGRES_WORDS: Mapping[str, str] = {
@@ -267,7 +267,7 @@ class PostgresStore(Store):
 
     def _set_uuid(self, db: Connection) -> None:
         self._uuid = str(db.value("SELECT value FROM meta WHERE name = 'uuid'"))
-        self.folder = Path("~/.cache/diptych").expanduser() / self._uuid
+        self.folder = cache_folder() / "collections" / self._uuid
         self.derived = self.folder / DERIVED
         self.derived.mkdir(parents=True, exist_ok=True)
 
@@ -520,7 +520,8 @@ def _parsed(address: str) -> tuple[str, str]:
         raise InvalidInputError(f"a schema has a name of small letters, digits and _, got {schema!r}")
     rest = urlencode([(name, value) for name, value in parameters if name != "schema"], quote_via=quote)
     try:
-        given = conninfo_to_dict(urlunsplit((*parts[:3], rest, parts.fragment)))
+        # urlunsplit would leave out the empty host of postgresql:///database.
+        given = conninfo_to_dict(f"{address.partition('?')[0]}?{rest}")
     except psycopg.ProgrammingError as problem:
         raise InvalidInputError(f"the address of the database is wrong: {_first_line(problem)}") from None
     options = [f"-c {name}={value}" for name, value in {"search_path": f"{schema},public", **SESSION_SETTINGS}.items()]

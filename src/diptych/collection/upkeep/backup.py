@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.addresses import is_address, without_password
 from diptych.atomic_files import make_durable, read_json, write_json
 from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.root import stored_root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.opening import is_address, open_store
+from diptych.collection.store.opening import open_store
 from diptych.collection.store.store import DATABASE, DERIVED, SqliteStore, Store
 from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.collection.upkeep.checks import verify
@@ -67,7 +68,7 @@ def backup_collection(
     are; what is made again from the tables is left out. The folder appears under its name when it is whole.
     """
     goal = Path(os.path.abspath(target))
-    source: Path | str = str(folder) if is_address(str(folder)) else Path(os.path.abspath(folder))
+    source: Path | str = str(folder) if is_address(folder) else Path(os.path.abspath(folder))
     if isinstance(source, Path) and goal.is_relative_to(source):
         raise InvalidInputError(f"{target} lies in the collection itself; choose a place outside of it")
     store = open_store(source)
@@ -87,7 +88,9 @@ def backup_collection(
     n_items, has_click_log = counts
     if progress is not None:
         progress(AddProgress(n_items, n_items))
-    return BackupReport(store_place(folder), goal, n_items, n_bytes, has_click_log)
+    return BackupReport(
+        source if isinstance(source, Path) else without_password(source), goal, n_items, n_bytes, has_click_log
+    )
 
 
 def restore_collection(
@@ -102,9 +105,8 @@ def restore_collection(
     Pictures are opened only below ``root``; without it the restored collection is searched without its files until it
     is opened with a root.
     """
-    backup = Path(os.path.abspath(source))
+    backup, goal = Path(os.path.abspath(source)), store_place(target)
     manifest = _manifest_of(backup)
-    goal = store_place(target)
     if root is not None and isinstance(goal, Path):
         check_root(goal, root)
     if _digest(backup / manifest["file"]) != manifest["sha256"]:
@@ -119,13 +121,13 @@ def restore_collection(
             _rename(SqliteStore(draft), root, goal)
     else:
         _restore_postgres(backup / DUMP, goal, manifest["schema"])
+        _rename(open_store(goal), root, goal)
     store = open_store(goal)
+    place = store.folder
     try:
-        if not isinstance(goal, Path):
-            _rename(store, root, goal)
         problems = tuple(map(str, verify(store)))
         with store.reading() as db:
-            found = Path(os.path.abspath(os.path.join(goal, _root_in(db))))
+            found = Path(os.path.abspath(os.path.join(place, _root_in(db))))
             n_items, n_pictures, n_captions = (
                 int(db.value(f"SELECT count(*) FROM {rows}"))
                 for rows in ("item", "item WHERE content IS NOT NULL", "caption")
@@ -136,13 +138,14 @@ def restore_collection(
         progress(AddProgress(n_items, n_items))
     if root is not None:
         with suppress(OSError):
-            trust_root(goal, found)
-    return RestoreReport(goal, found, is_trusted_root(goal, found), n_items, n_pictures, n_captions, problems)
+            trust_root(place, found)
+    shown = goal if isinstance(goal, Path) else without_password(goal)
+    return RestoreReport(shown, found, is_trusted_root(place, found), n_items, n_pictures, n_captions, problems)
 
 
 def store_place(place: str | os.PathLike[str]) -> Path | str:
     """Return the address of a database server as it is, and a folder with its full path."""
-    return str(place) if is_address(str(place)) else Path(os.path.abspath(place))
+    return str(place) if is_address(place) else Path(os.path.abspath(place))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from diptych.addresses import without_password
 from diptych.collection.store.store import Store
 from diptych.errors import CollectionBusyError, CollectionError, without_folders
 from diptych.service.jobs.store import Job, JobStore
@@ -179,6 +180,8 @@ class JobRunner:
         elif process.was_stopped:
             self.store.finish(job, "cancelled" if self.store.is_to_cancel(job) else "interrupted")
         else:
-            _log.error("job %s (%s) of %s failed: %s", job.id, job.kind, self._collection, process.error)
+            _log.error(
+                "job %s (%s) of %s failed: %s", job.id, job.kind, without_password(self._collection), process.error
+            )
             folder = Path(self._collection)
             self.store.finish(job, "failed", error=without_folders(process.error, folder, folder.parent))
