@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from diptych.collection.saved import Albums, SavedSearch, SavedSearches
+from diptych.collection.saved import Album, Albums, SavedSearch, SavedSearches
 from diptych.collection.store.items import PICTURE, content_ids, items_by_name, put_items
 from diptych.collection.store.kept import (
-    Album,
     picture_texts,
     put_picture_texts,
     put_setting,
