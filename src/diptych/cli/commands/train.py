@@ -49,7 +49,7 @@ def train(
         Path | None,
         typer.Option(
             help="Learn from features in files instead, however large: a folder with images.npy, texts.npy and perhaps "
-            "labels.npy; Parquet files; or a Lance table.",
+            "labels.npy, or Parquet files.",
         ),
     ] = None,
     model_out: Annotated[

@@ -38,7 +38,7 @@ def _facts(state: Status) -> dict[str, str]:
         "on disk": f"{_size(state.store_bytes)}, index {_size(state.index_bytes)}",
     }
     if state.point_bytes:
-        form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
+        form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 2:,} numbers"
         facts["kept of each"] = f"{form}, {_size(state.point_bytes)}; {_size(state.memory_bytes)} in memory for all"
     if state.texts_read:
         facts["text in pictures"] = f"read in {state.texts_read:,}"
@@ -125,7 +125,7 @@ def backup(
 ) -> None:
     """Write a collection, as it is at one moment, to a new folder; others may search it and write to it meanwhile.
 
-    Pictures are not copied: back them up as all your files. Neither are search files, which are made again when they
+    Pictures are not copied: back them up as all your files. Neither are caches, which are made again when they
     are needed. The folder appears when it is whole; `diptych restore` makes a collection of it.
     """
     from diptych.collection import backup_collection

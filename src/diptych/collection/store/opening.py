@@ -43,5 +43,5 @@ def _postgres() -> ModuleType:
         # Imported lazily: psycopg takes 0.4 s, and folders do not need it.
         from diptych.collection.store import postgres
     except ImportError as problem:
-        raise MissingPackageError("a collection in PostgreSQL", "psycopg[binary]") from problem
+        raise MissingPackageError("a collection in PostgreSQL", "'diptych[postgres]'") from problem
     return postgres
