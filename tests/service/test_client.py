@@ -67,6 +67,7 @@ def test_every_way_to_search(client: Client, service: Any) -> None:
 def test_items_come_and_go(client: Client, service: Any) -> None:
     assert len(list(client.items(page=25))) == 60
     assert {item.labels[0] for item in client.items("label:fish")} == {"fish"}
+    assert [item.id for item in client.items(order="asc")][::-1] == [item.id for item in client.items()]
     picture = next(service.folders["scenes"].glob("*.png"))
     added = client.add(picture, captions=["a purple elephant"], labels=["elephant"], metadata={"year": 2010}, id="mine")
     assert added.id == "mine"
@@ -86,7 +87,7 @@ def test_items_come_and_go(client: Client, service: Any) -> None:
     assert found.answers[0].id == text.id
 
 
-def test_albums_and_saved_searches(client: Client) -> None:
+def test_albums_and_saved_searches(client: Client, service: Any) -> None:
     ids = [item.id for item in client.items()][:4]
     assert client.set_album("Boats", ids[:2]).items == ids[:2]
     changed = client.change_album("boats", add=[ids[3], ids[0]], remove=[ids[1]], new_title="At sea")
@@ -95,6 +96,11 @@ def test_albums_and_saved_searches(client: Client) -> None:
     assert (
         [item.id for item in client.album_items("At sea", page=1)] == [ids[3], ids[0]] == client.album("at sea").items
     )
+    page = httpx.get(f"{service.url}/v1/collections/scenes/albums/At sea/items", params={"limit": 1}).json()
+    client.change_album("At sea", remove=[ids[0]])
+    beyond = {"limit": 1, "cursor": page["next"]}
+    assert httpx.get(f"{service.url}/v1/collections/scenes/albums/At sea/items", params=beyond).json()["items"] == []
+    client.change_album("At sea", add=[ids[0]])
     assert {item.id for item in client.items('album:"at sea"')} == {ids[0], ids[3]}
     client.set_album("Other", [])
     for refused, kind in (

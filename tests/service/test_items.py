@@ -34,15 +34,25 @@ def reader(scene_service: Any) -> Iterator[httpx.Client]:
         yield opened
 
 
-def test_items_are_listed_in_pages(reader: httpx.Client) -> None:
-    seen: list[str] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = reader.get(ITEMS, params={"limit": 25, "offset": offset}).json()
+def listed(reader: httpx.Client, **asked: str) -> list[str]:
+    """Return the ids of all items, from pages of 25."""
+    page = reader.get(ITEMS, params={"limit": 25, **asked}).json()
+    seen = [item["id"] for item in page["items"]]
+    while page["next"] is not None:
         assert page["total"] == 60
+        page = reader.get(ITEMS, params={"limit": 25, "cursor": page["next"], **asked}).json()
         seen += [item["id"] for item in page["items"]]
-        offset = page["next_offset"]
+    return seen
+
+
+def test_items_are_listed_in_pages(reader: httpx.Client) -> None:
+    seen = listed(reader)
     assert len(set(seen)) == 60
+    assert listed(reader, order="asc") == seen[::-1]
+    names = [reader.get(f"{ITEMS}/{item_id}").json()["name"] for item_id in listed(reader, sort="name")]
+    assert names == sorted(names)
+    assert problem(reader.get(ITEMS, params={"cursor": "nothing"})) == (422, "invalid-input")
+    assert problem(reader.get(ITEMS, params={"sort": "score"})) == (422, "invalid-request")
     item = reader.get(f"{ITEMS}/{seen[5]}").json()
     assert item["path"] == item["name"]
     assert item["picture"]

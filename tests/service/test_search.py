@@ -116,6 +116,17 @@ def test_a_mode_chooses_words_or_meaning(client: httpx.Client, collection: Colle
     assert client.get(SEARCH, params={"q": name, "mode": "guess"}).status_code == 422
 
 
+def test_good_answers_are_sorted_and_such_a_search_is_not_remembered(client: httpx.Client) -> None:
+    asked = {"q": "a red boat", "limit": 60}
+    good = [one["name"] for one in client.get(SEARCH, params=asked).json()["answers"] if one["good"]]
+    by_name = client.get(SEARCH, params={**asked, "sort": "name"}).json()
+    assert [one["name"] for one in by_name["answers"]] == sorted(good)
+    assert by_name["search_id"] is None
+    second = client.get(SEARCH, params={**asked, "sort": "name", "limit": 1, "offset": 1}).json()["answers"]
+    assert [(one["name"], one["rank"]) for one in second] == [(sorted(good)[1], 2)]
+    assert client.get(SEARCH, params={**asked, "sort": "size"}).status_code == 422
+
+
 def test_a_search_is_remembered_and_continued(client: httpx.Client) -> None:
     first = client.get(SEARCH, params={"q": "a blue car", "limit": 5}).json()
     assert first["search_id"]

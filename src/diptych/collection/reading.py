@@ -352,18 +352,20 @@ class CollectionReader:
         self,
         filter: Filter | str | None = None,
         *,
-        order: Order = "added",
-        descending: bool = True,
+        sort: Order = "added",
+        descending: bool | None = None,
         cursor: str | None = None,
         limit: int = 30,
     ) -> Page:
-        """Return some items that meet a filter, in an order, and the cursor of the next page.
+        """Return some items that meet a filter, sorted by ``added``, ``taken``, ``updated`` or ``name``.
 
-        Pages neither repeat nor miss an item while others write.
+        By default the latest come first, and names from A to Z. ``cursor`` is the ``next`` of the page before; pages
+        neither repeat nor miss an item while others write.
         """
+        backwards = sort != "name" if descending is None else descending
         with self._state.looking() as (db, columns):
             return list_items(
-                db, columns, Filter.of(filter), order=order, descending=descending, cursor=cursor, limit=limit
+                db, columns, Filter.of(filter), order=sort, descending=backwards, cursor=cursor, limit=limit
             )
 
     def retriever_history(self) -> list[LearningRecord]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -42,14 +42,16 @@ from diptych.service.schemas.search import (
     ExplanationDocument,
     FacetDocument,
     FacetList,
-    SearchMode,
     SearchResponse,
     SuggestionDocument,
     SuggestionList,
-    Target,
     UploadDocument,
 )
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
+
+if TYPE_CHECKING:
+    from diptych.collection.searching.request import Target
+    from diptych.collection.store.listing import Order
 
 __all__ = ["Client", "ServiceError"]
 
@@ -151,41 +153,19 @@ class Client:
         """Return what is in the collection and how it is searched."""
         return self._get(CollectionDocument)
 
-    def search(
-        self,
-        asked: QueryInput,
-        *,
-        target: Target = "images",
-        limit: int = 30,
-        offset: int = 0,
-        filter: str | None = None,
-        hybrid: float | None = None,
-        mode: SearchMode | None = None,
-        exact: bool | None = None,
-        min_probability: float | None = None,
-        retriever: str | None = None,
-        regions: bool = True,
-        log: bool = True,
-        search_id: str | None = None,
-        draw: str | None = None,
-        as_of: str | None = None,
-        visitor: str | None = None,
-    ) -> SearchResponse:
+    def search(self, asked: QueryInput, *, visitor: str | None = None, **options: Any) -> SearchResponse:
         """Find pictures or texts.
 
         ``asked`` is a string of the query language, the path object of a picture, which is sent along, or terms: each a
-        mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``. A program that searches for
-        many people tells them apart by ``visitor``, any words.
+        mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``. ``options`` are those of the
+        REST API: ``limit=10``, ``filter="label:dog"``, ``sort="taken"`` and so on. A program that searches for many
+        people tells them apart by ``visitor``, any words.
         """
-        options: dict[str, Any] = {"target": target, "limit": limit, "offset": offset, "filter": filter}
-        options |= {"hybrid": hybrid, "mode": mode}
-        options |= {"exact": exact, "min_probability": min_probability, "retriever": retriever}
-        options |= {"regions": regions, "log": log, "search_id": search_id, "draw": draw, "as_of": as_of}
         headers = {} if visitor is None else {"X-Diptych-Visitor": visitor.encode()}
         if isinstance(asked, os.PathLike):
             return self._send_picture(SearchResponse, self._at("search", "picture"), asked, options, headers=headers)
-        options |= _query_body(asked)
-        return self._read(SearchResponse, "POST", self._at("search"), json=options, headers=headers)
+        body = options | _query_body(asked)
+        return self._read(SearchResponse, "POST", self._at("search"), json=body, headers=headers)
 
     def history(self) -> VersionList:
         """Return the versions of the items that ``as_of`` takes, the latest first."""
@@ -276,16 +256,25 @@ class Client:
         """Return ways to go on with what has been typed."""
         return self._get(SuggestionList, "suggestions", prefix=prefix, limit=limit).suggestions
 
-    def items(self, filter: str | None = None, *, page: int = 200, as_of: str | None = None) -> Iterator[ItemDocument]:
-        """Yield the items that meet a filter, in the order of their addition."""
-        yield from self._pages(self._at("items"), {"filter": filter, "as_of": as_of}, page)
+    def items(
+        self,
+        filter: str | None = None,
+        *,
+        sort: Order = "added",
+        order: Literal["asc", "desc"] | None = None,
+        page: int = 200,
+        as_of: str | None = None,
+    ) -> Iterator[ItemDocument]:
+        """Yield the items that meet a filter, by default the latest first, and names from A to Z."""
+        asked = {"filter": filter, "sort": sort, "order": order, "as_of": as_of}
+        yield from self._pages(self._at("items"), asked, page)
 
     def _pages(self, address: str, asked: Mapping[str, Any], page: int) -> Iterator[ItemDocument]:
-        offset: int | None = 0
-        while offset is not None:
-            found = self._read(ItemList, "GET", address, params={**asked, "limit": page, "offset": offset})
+        found = self._read(ItemList, "GET", address, params={**asked, "limit": page})
+        yield from found.items
+        while found.next is not None:
+            found = self._read(ItemList, "GET", address, params={**asked, "limit": page, "cursor": found.next})
             yield from found.items
-            offset = found.next_offset
 
     def item(self, item_id: str, *, as_of: str | None = None) -> ItemDocument:
         """Return what is known of an item."""

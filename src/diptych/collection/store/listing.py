@@ -29,10 +29,11 @@ _KEYS: Mapping[str, str] = {"name": "path_folded", "taken": "taken", "updated": 
 
 @dataclass(frozen=True)
 class Page:
-    """Some items, and the cursor of the next page, None at the end."""
+    """Some items, the cursor of the next page, None at the end, and how many items all pages have."""
 
     items: tuple[Item, ...]
     next: str | None
+    total: int
 
 
 def list_items(
@@ -65,7 +66,7 @@ def list_items(
     page = places[:limit]
     items = tuple(items_by_id(db, [number for _, number in page]))
     next_cursor = _cursor(order, descending, page[-1]) if len(places) > limit else None
-    return Page(items, next_cursor)
+    return Page(items, next_cursor, int(np.count_nonzero(mask)))
 
 
 Place = tuple[Any, int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
@@ -14,8 +15,9 @@ from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
 from diptych.collection.export import PictureExport
 from diptych.collection.items_to_export import items_to_export
 from diptych.collection.searching.query import HYBRID_OF_MODE
+from diptych.collection.searching.request import Target
 from diptych.service.api.files import open_original
-from diptych.service.api.items import find_item, item_document
+from diptych.service.api.items import Cursor, find_item, item_document
 from diptych.service.api.search import request_filter, request_terms, run_search
 from diptych.service.context import Context, Hosted, Reading, Searching, Writing
 from diptych.service.problems import Problem, problem_response
@@ -31,7 +33,7 @@ from diptych.service.schemas.collections import (
     SavedSearchList,
     SavedSearchRequest,
 )
-from diptych.service.schemas.search import SearchMode, SearchOptions, SearchResponse, Target
+from diptych.service.schemas.search import SearchMode, SearchOptions, SearchResponse
 
 router = APIRouter(prefix="/v1", tags=["albums"], dependencies=[Reading])
 _ALBUMS = "/collections/{collection}/albums"
@@ -58,11 +60,21 @@ def get_album(hosted: Hosted, title: Title) -> AlbumDocument:
 
 
 @router.get(_ALBUM + "/items", operation_id="listAlbumItems", dependencies=[Searching])
-def list_album_items(hosted: Hosted, title: Title, limit: Limit = 30, offset: Offset = 0) -> ItemList:
+def list_album_items(hosted: Hosted, title: Title, limit: Limit = 30, cursor: Cursor = None) -> ItemList:
     """List the items of an album in its order."""
-    ids, end = find_album(hosted.collection, title).ids, offset + limit
-    page = [item_document(hosted.collection[item_id]) for item_id in ids[offset:end]]
-    return ItemList(items=page, total=len(ids), next_offset=end if end < len(ids) else None)
+    ids = find_album(hosted.collection, title).ids
+    start = _album_place(ids, cursor)
+    end = start + limit
+    page = [item_document(hosted.collection[item_id]) for item_id in ids[start:end]]
+    return ItemList(items=page, total=len(ids), next=f"{end}:{ids[end]}" if end < len(ids) else None)
+
+
+def _album_place(ids: Sequence[str], cursor: str | None) -> int:
+    """Return where a page begins: at the item that the cursor names, or at its place if that has left the album."""
+    place, _, item_id = (cursor or "0:").partition(":")
+    if not (place.isascii() and place.isdigit()):
+        raise Problem(422, "invalid-input", "The cursor is not of an album; take the next of the page before.")
+    return ids.index(item_id) if item_id in ids else int(place)
 
 
 @router.put(_ALBUM, operation_id="setAlbum", dependencies=[Writing])

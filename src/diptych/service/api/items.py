@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
 from pathlib import PurePath
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
@@ -22,6 +22,8 @@ from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.export import rendered_picture
+from diptych.collection.searching.request import Target
+from diptych.collection.store.listing import Order
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
 from diptych.errors import without_folders
@@ -31,7 +33,7 @@ from diptych.service.context import Context, Decoding, Hosted, Reading, Searchin
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
-from diptych.service.schemas.search import SearchOptions, SearchResponse, Target, TermRequest
+from diptych.service.schemas.search import SearchOptions, SearchResponse, TermRequest
 from diptych.service.security.limits import client_network
 from diptych.service.uploads import CheckedPicture, remove_stored_picture, remove_unused_picture, store_picture
 
@@ -174,6 +176,7 @@ _RENDERING: dict[int | str, dict[str, Any]] = {
     416: problem_response("The range lies outside the file."),
 }
 
+Cursor = Annotated[str | None, Query(max_length=2000, description="The next of the page before.")]
 ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
 
 
@@ -182,14 +185,18 @@ def list_items(
     context: Context,
     hosted: Then,
     filter: Annotated[str | None, Query(max_length=2000, description="Which items, as in a search.")] = None,
+    sort: Annotated[Order, Query(description="What they are sorted by.")] = "added",
+    order: Annotated[
+        Literal["asc", "desc"] | None, Query(description="By default the latest first, and names from A to Z.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 30,
-    offset: Annotated[int, Query(ge=0, le=2**53, description="How many to leave out before them.")] = 0,
+    cursor: Cursor = None,
 ) -> ItemList:
-    """List items in the order of their addition."""
-    items = hosted.collection.items(request_filter(context, filter))
-    end = offset + limit
-    page = [item_document(item) for item in items[offset:end]]
-    return ItemList(items=page, total=len(items), next_offset=end if end < len(items) else None)
+    """List items; pages neither repeat nor miss one while others write."""
+    descending = None if order is None else order == "desc"
+    wanted = request_filter(context, filter)
+    page = hosted.collection.page(wanted, sort=sort, descending=descending, cursor=cursor, limit=limit)
+    return ItemList(items=[item_document(item) for item in page.items], total=page.total, next=page.next)
 
 
 @router.post(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Path, Query, Response, UploadFile, status
@@ -22,6 +21,7 @@ from diptych.collection import (
 )
 from diptych.collection import Query as SearchQuery
 from diptych.collection.searching.query import HYBRID_OF_MODE
+from diptych.collection.searching.request import SearchRequest as CollectionRequest
 from diptych.data.picture_files import split_moment
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
@@ -57,6 +57,11 @@ from diptych.service.schemas.search import (
     UploadDocument,
 )
 
+_SAME_OPTIONS = {one.name for one in fields(CollectionRequest)} & SearchOptions.model_fields.keys() - {
+    "filter",
+    "hybrid",
+}
+
 
 def request_filter(context: ServiceContext, text: str | None) -> Filter | None:
     """Return what a text filters by; every condition costs a look at every item, so there may be only so many."""
@@ -77,10 +82,9 @@ def _count_conditions(wanted: Filter) -> int:
 def _interleaved_answers(
     collection: Collection,
     log: ClickLog | None,
-    query: SearchQuery,
+    request: CollectionRequest,
     terms: Sequence[TermRequest],
     options: SearchOptions,
-    wanted: Filter | None,
 ) -> tuple[Answers, InterleavedPage] | None:
     """Return one page of both retrievers' answers with their teams, or None where one retriever is to answer.
 
@@ -89,13 +93,14 @@ def _interleaved_answers(
     """
     # Whoever names a retriever wants that one, and two retrievers do not mean the same by a least probability.
     is_usual = options.target == "images" and options.retriever is None and options.min_probability is None
-    if log is None or not is_usual or not is_plain(str(query), _term_documents(terms)):
+    is_usual = is_usual and options.sort == "relevance"
+    if log is None or not is_usual or not is_plain(str(request.query), _term_documents(terms)):
         return None
     present = log.interleaving()
     if present is None:
         return None
-    draw = options.draw or _continued_search(log, present, query, options) or secrets.token_hex(16)
-    rankings = _rankings(collection, present, query, options, wanted)
+    draw = options.draw or _continued_search(log, present, request.query, options) or secrets.token_hex(16)
+    rankings = _rankings(collection, present, request)
     return None if rankings is None else _interleaved_page(present, rankings, options, draw)
 
 
@@ -112,12 +117,11 @@ def _continued_search(log: ClickLog, present: Interleaving, query: SearchQuery, 
 
 
 def _rankings(
-    collection: Collection, present: Interleaving, query: SearchQuery, options: SearchOptions, wanted: Filter | None
+    collection: Collection, present: Interleaving, request: CollectionRequest
 ) -> tuple[Answers, Answers] | None:
-    search = partial(collection.search, query, options.offset + options.limit, filter=wanted)
+    whole = replace(request, k=request.offset + request.k, offset=0)
     try:
-        how: dict[str, Any] = {"hybrid": _hybrid(options), "exact": options.exact, "regions": options.regions}
-        a, b = (search(**how, retriever=one) for one in (present.a, present.b))
+        a, b = (collection.answer(replace(whole, retriever=one)) for one in (present.a, present.b))
     except UnknownRetrieverError:
         return None
     is_as_it_was = (a.fingerprint, b.fingerprint) == (present.a_fingerprint, present.b_fingerprint)
@@ -174,7 +178,8 @@ def run_search(
     if options.offset > limits.deepest_answer:
         raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
     answers, page = _search_answers(context, hosted, terms, options)
-    is_logged = options.log and options.as_of is None
+    # What is learned from clicks is learned about rankings.
+    is_logged = options.log and options.as_of is None and options.sort == "relevance"
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= limits.deepest_answer
@@ -202,18 +207,23 @@ def run_search(
 def _search_answers(
     context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
 ) -> tuple[Answers, InterleavedPage | None]:
-    query = SearchQuery(tuple(_term(context, term) for term in terms))
-    wanted = request_filter(context, options.filter)
+    request = _collection_request(context, terms, options)
     log = None if options.as_of is not None else context.click_logs.get(hosted.name)
-    both = _interleaved_answers(hosted.collection, log, query, terms, options, wanted)
-    if both is not None:
-        return both
-    how = options.model_dump(include={"target", "exact", "min_probability", "offset", "retriever", "regions"})
-    return hosted.collection.search(query, options.limit, filter=wanted, hybrid=_hybrid(options), **how), None
+    both = _interleaved_answers(hosted.collection, log, request, terms, options)
+    return (hosted.collection.answer(request), None) if both is None else both
 
 
-def _hybrid(options: SearchOptions) -> float | bool | None:
-    return options.hybrid if options.mode is None else HYBRID_OF_MODE[options.mode]
+def _collection_request(
+    context: ServiceContext, terms: Sequence[TermRequest], options: SearchOptions
+) -> CollectionRequest:
+    """Return what a collection is asked; options that it has by the same name mean the same."""
+    return CollectionRequest(
+        SearchQuery(tuple(_term(context, term) for term in terms)),
+        k=options.limit,
+        filter=request_filter(context, options.filter),
+        hybrid=options.hybrid if options.mode is None else HYBRID_OF_MODE[options.mode],
+        **options.model_dump(include=_SAME_OPTIONS),
+    )
 
 
 def _record_search(

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
+from diptych.collection.searching.request import Target
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
-from diptych.service.schemas.search import PictureWordDocument, SearchMode, Target
+from diptych.service.schemas.search import PictureWordDocument, SearchMode
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 ItemIds = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=400)]], Field(max_length=10_000)]
@@ -182,13 +183,13 @@ class ItemDocument(Document):
 
 
 class ItemList(Document):
-    """Items in the order of their addition."""
+    """A page of items."""
 
     items: list[ItemDocument]
     total: int
-    """How many meet the filter."""
-    next_offset: int | None
-    """Where the next page begins; null when there is none."""
+    """How many all pages have."""
+    next: str | None
+    """The cursor of the next page; null when there is none."""
 
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_CAPTION, pattern=r"\S")]

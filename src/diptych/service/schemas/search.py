@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from diptych.collection.searching.query import MAX_QUERY_CHARACTERS, MAX_TERMS
+from diptych.collection.searching.request import Sort, Target
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
@@ -39,7 +40,6 @@ class TermRequest(RequestDocument):
         return self
 
 
-Target = Literal["images", "texts"]
 SearchMode = Literal["auto", "similarity", "words", "both"]
 
 
@@ -64,6 +64,9 @@ class SearchOptions(Document):
     """Compare everything (true), use the index (false), or decide by size."""
     min_probability: float | None = Field(default=None, ge=0, le=1)
     """Leave out answers that are less likely relevant."""
+    sort: Sort = "relevance"
+    """The order of the good answers: relevance, taken or added (the latest first), or name. The click log remembers
+    only searches by relevance."""
     retriever: str | None = Field(default=None, min_length=1, max_length=200)
     """The name of a search model (retriever) of the collection; by default the active one."""
     regions: bool = True

@@ -28,6 +28,8 @@ function albumOf(filters) {
 
 export const MODES = { auto: "Automatic", similarity: "By meaning", words: "By words", both: "By both" };
 
+export const SORTS = { relevance: "By relevance", taken: "By date taken", added: "By date added", name: "By name" };
+
 // Links of before said "1" where they meant both.
 const readMode = (name) => (name === "1" ? "both" : Object.hasOwn(MODES, name ?? "") ? name : "auto");
 
@@ -44,6 +46,7 @@ export function readState(params) {
     target: params.get("in") === "texts" ? "texts" : "images",
     filters: params.getAll("f"),
     mode: readMode(params.get("words")),
+    sort: Object.hasOwn(SORTS, params.get("sort") ?? "") ? params.get("sort") : "relevance",
     retriever: params.get("by"),
     least: readLeast(params.get("least")),
     at: params.get("at"),
@@ -59,6 +62,7 @@ export function writeState(state) {
   if (state.target === "texts") params.set("in", "texts");
   for (const filter of state.filters) params.append("f", filter);
   if (state.mode !== "auto") params.set("words", state.mode === "both" ? "1" : state.mode);
+  if (state.sort !== "relevance") params.set("sort", state.sort);
   if (state.retriever) params.set("by", state.retriever);
   if (state.least) params.set("least", state.least);
   if (state.at) params.set("at", state.at);
@@ -94,6 +98,7 @@ export function requestOf(state, more = {}) {
     target: state.target,
     filter: joinFilters(state.filters),
     mode: state.mode !== "auto" && readTerms(state.words).some((term) => term.text) ? state.mode : undefined,
+    sort: state.sort !== "relevance" ? state.sort : undefined,
     retriever: state.retriever ?? undefined,
     min_probability: state.least ?? undefined,
     as_of: state.at ?? undefined,

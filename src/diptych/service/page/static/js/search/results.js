@@ -48,7 +48,7 @@ export class Results {
   }
 
   clear() {
-    this.fill({ answers: [], next_offset: null }, "images", null);
+    this.fill({ answers: [], next: null }, "images", null);
     this.end.textContent = "";
   }
 
@@ -62,7 +62,7 @@ export class Results {
     }
     this.answers.push(...fresh);
     this.masonry?.extend();
-    this.next = page.next_offset;
+    this.next = page.next;
     this.more.hidden = this.next === null;
     this.end.textContent = this.next === null && this.answers.length ? `That is all: ${count(this.answers.length, "result")}.` : "";
     this.watch();
@@ -92,7 +92,7 @@ export class Results {
     try {
       const page = await following(this.next);
       if (following !== this.following) return;
-      const leaving = page.next_offset === null && document.activeElement === this.more;
+      const leaving = page.next === null && document.activeElement === this.more;
       this.add(page);
       announce(`${count(this.answers.length, "result")} shown`);
       // The button goes with the last page; whoever was on it is taken to what it brought.

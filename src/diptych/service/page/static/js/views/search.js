@@ -5,7 +5,7 @@ import { h, icon, iconButton } from "../parts/dom.js";
 import { count, duration, percent, time } from "../parts/format.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
-import { isAsking, joinFilters, MODES, readState, requestOf, whatIsAsked, writeState } from "../parts/search-state.js";
+import { isAsking, joinFilters, MODES, readState, requestOf, SORTS, whatIsAsked, writeState } from "../parts/search-state.js";
 import { Overview } from "../places/overview.js";
 import { addPictures } from "../search/add-pictures.js";
 import { Facets } from "../search/facets.js";
@@ -60,11 +60,14 @@ class SearchView {
     this.targets = h("fieldset", { class: "segmented" }, h("legend", { class: "hidden" }, "What to find"), choice("images", "Pictures", "picture"), choice("texts", "Texts", "text"));
     this.mode = h("select", { "aria-label": "Match by", title: "By meaning, by words in captions, file names, keywords and pictures, or by both", onchange: () => this.change({ mode: this.mode.value }) },
       Object.entries(MODES).map(([value, label]) => h("option", { value }, label)));
+    this.sort = h("select", { "aria-label": "Sort", onchange: () => this.change({ sort: this.sort.value }) },
+      Object.entries(SORTS).map(([value, label]) => h("option", { value }, label)));
     const filters = iconButton("filter", "Filters", { class: "small-only with-word", popovertarget: "facets" });
     filters.append("Filters");
     this.addition = this.adding("quiet with-word add");
     return h("div", { class: "toolbar" }, this.targets,
       h("span", { class: "mode", hidden: !this.collection.hybrid_available }, this.mode),
+      h("span", { class: "sort" }, this.sort),
       filters, this.addition, new ShareMenu(this.collection.name, () => ({ state: this.state, page: this.page, answers: this.results.answers }), (version) => this.change({ at: String(version.number) })).element, this.summary);
   }
 
@@ -110,10 +113,15 @@ class SearchView {
   }
 
   show() {
-    const { words, chips, target, mode, filters, least } = this.state;
+    const { words, chips, target, mode, sort, filters, least, album } = this.state;
     this.box.show(words, chips);
     this.targets.querySelector(`[value=${target}]`).checked = true;
     this.mode.value = mode;
+    const isBrowsing = !isAsking(this.state);
+    const [first] = this.sort.options;
+    first.hidden = isBrowsing && !album;
+    first.textContent = isBrowsing ? "In its order" : SORTS.relevance;
+    this.sort.value = first.hidden && sort === "relevance" ? "added" : sort;
     this.addition.hidden = isReadOnly();
     this.showMoment();
     this.facets.show(filters);
@@ -149,7 +157,7 @@ class SearchView {
     const waiting = setTimeout(() => { this.summary.textContent = "Searching …"; }, PATIENCE);
     signal.addEventListener("abort", () => clearTimeout(waiting));
     try {
-      const page = await (isAsking(state) ? this.search(state, 0, signal) : this.browse(state, 0, signal));
+      const page = await (isAsking(state) ? this.search(state, 0, signal) : this.browse(state, null, signal));
       await sendForPictures(this.collection.name, page.answers.slice(0, FIRST));
       if (signal.aborted) return;
       this.present(page, state, signal);
@@ -166,15 +174,16 @@ class SearchView {
 
   search(state, offset, signal, more = {}) {
     const request = requestOf(state, { limit: PAGE, offset, log: false, ...more });
-    return ask(address(this.collection.name, "search"), { method: "POST", json: request, signal });
+    return ask(address(this.collection.name, "search"), { method: "POST", json: request, signal }).then((page) => ({ ...page, next: page.next_offset }));
   }
 
-  async browse(state, offset, signal) {
-    const path = state.album && !state.at
-      ? address(this.collection.name, "albums", state.album, "items") + query({ limit: PAGE, offset })
-      : address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), limit: PAGE, offset });
+  async browse(state, cursor, signal) {
+    const isSorted = state.sort !== "relevance";
+    const path = state.album && !state.at && !isSorted
+      ? address(this.collection.name, "albums", state.album, "items") + query({ limit: PAGE, cursor })
+      : address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), sort: isSorted ? state.sort : null, limit: PAGE, cursor });
     const page = await ask(path, { signal });
-    return { answers: page.items, total: page.total, next_offset: page.next_offset, browsing: true };
+    return { answers: page.items, total: page.total, next: page.next, browsing: true };
   }
 
   present(page, state, signal) {
@@ -185,9 +194,9 @@ class SearchView {
     this.logging = null;
     // While two search models are interleaved, what is logged and what follows must be drawn as what was shown.
     this.draw = page.draw ?? undefined;
-    this.results.fill(page, asking ? state.target : "images", async (offset) => {
+    this.results.fill(page, asking ? state.target : "images", async (next) => {
       const searchId = asking ? await this.settle() : null;
-      return asking ? this.search(state, offset, signal, { draw: page.draw ?? undefined, ...(searchId ? { log: true, search_id: searchId } : {}) }) : this.browse(state, offset, signal);
+      return asking ? this.search(state, next, signal, { draw: page.draw ?? undefined, ...(searchId ? { log: true, search_id: searchId } : {}) }) : this.browse(state, next, signal);
     });
     this.app.list = {
       answers: this.results.answers, focus: (answer) => this.results.focus(answer), asked: asking ? { ...whatIsAsked(state), target: state.target, retriever: state.retriever ?? undefined } : null,
@@ -214,13 +223,13 @@ class SearchView {
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
     const notes = page.browsing ? "" : page.notes.map((note) => `${note} `).join("");
-    announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} likely. ${text}`));
+    announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next !== null && good === page.answers.length ? " or more" : ""} likely. ${text}`));
   }
 
   remarks(page, state) {
     if (page.browsing && !page.total) return [state.filters.length ? this.nothingLeft() : this.nothingHere()];
     if (page.browsing) return [];
-    if (!page.answers.length && state.least) return [this.nothingLikely(state)];
+    if (!page.answers.length && (state.least || state.sort !== "relevance") && page.considered) return [this.nothingLikely(state)];
     if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : this.nothingFound(state)];
     const notes = page.notes.map((note) => h("p", { class: "note" }, note));
     return page.no_good_match ? [...notes, this.noGoodMatch(state)] : notes;
@@ -242,8 +251,8 @@ class SearchView {
   }
 
   nothingLikely(state) {
-    return notice("No good match", `Nothing here is at least ${percent(state.least)} likely to be what you mean.`,
-      h("button", { type: "button", class: "primary", onclick: () => this.change({ least: null }) }, "Show the nearest"));
+    return notice("No good match", `Nothing here is ${state.least ? `at least ${percent(state.least)} ` : ""}likely to be what you mean.`,
+      h("button", { type: "button", class: "primary", onclick: () => this.change({ least: null, sort: "relevance" }) }, "Show the nearest"));
   }
 
   nothingLeft() {
@@ -277,7 +286,7 @@ class SearchView {
   settle() {
     this.settled = true;
     const state = this.shown;
-    if (!state || state.at || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
+    if (!state || state.at || state.sort !== "relevance" || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
     if (this.logging?.state !== state) {
       clearTimeout(this.timer);
       const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
