@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import Site
+
 TILE = ".tiles .tile"
 BOXES = """[...document.querySelectorAll('.tiles .tile')].map((tile) => {
   const box = tile.getBoundingClientRect();
@@ -139,6 +141,23 @@ def test_no_good_match_says_what_to_do(visit: Callable) -> None:
     notice.get_by_role("button", name="Also match single words").click()
     expect(page.get_by_role("combobox", name="Match by")).to_have_value("both")
     expect(page).to_have_url(re.compile("words=1"))
+
+
+def test_answers_and_listings_are_sorted(visit: Callable, site: Site) -> None:
+    page = visit("/?q=a+red+ball").page
+    sort = page.get_by_role("combobox", name="Sort")
+    expect(sort).to_have_value("relevance")
+    expect(page.locator(f"{TILE}.unlikely").first).to_be_attached()
+    sort.select_option("name")
+    expect(page).to_have_url(re.compile("sort=name"))
+    expect(page.locator(f"{TILE}.unlikely")).to_have_count(0)
+    page = visit().page
+    sort = page.get_by_role("combobox", name="Sort")
+    for order in ("added", "name"):
+        asked = page.context.request.get(f"{site.url}/v1/collections/scenes/items?limit=1&sort={order}").json()
+        expect(sort).to_have_value(order)
+        expect(page.locator(TILE).first).to_have_attribute("data-id", asked["items"][0]["id"])
+        sort.select_option("name")
 
 
 def test_scrolling_reaches_every_item_once_and_in_order(visit: Callable) -> None:
