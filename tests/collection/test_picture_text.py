@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ from diptych.collection import (
     restore_collection,
 )
 from diptych.collection.indexing.content_reading import TextReading
+from diptych.collection.root import Root
+from diptych.collection.store.store import WRITE_LOCK, write_lock
 from diptych.errors import CollectionBusyError, InvalidInputError
 from tests.doubles import ToyRetriever
 from tests.doubles.signs import plain_sign
@@ -82,17 +83,20 @@ def test_reading_goes_on_where_it_was_interrupted(signs: Collection) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TextReading(signs._state, reader).run(stop)
+        TextReading(signs.store, Root(signs.root), reader).run(stop)
     assert reader.read_names == ["shop.png"]
-    report = TextReading(signs._state, reader).run()
+    report = TextReading(signs.store, Root(signs.root), reader).run()
     assert reader.read_names == ["shop.png", "station.png"]
     assert (report.known, report.read, report.skipped) == (1, 0, {"station.png": "it is too dark"})
 
 
 def test_what_cannot_be_stored_yet_is_not_lost_while_another_writes(signs: Collection) -> None:
-    with signs._state.lock(), pytest.raises(CollectionBusyError):
-        TextReading(signs._state, CountingReader()).run()
-    assert TextReading(signs._state, CountingReader()).run().read == 1
+    reading = TextReading(signs.store, Root(signs.root), CountingReader())
+    signs.store.write_wait = 0.05
+    with write_lock(signs.folder / WRITE_LOCK), pytest.raises(CollectionBusyError):
+        reading.run()
+    signs.store.write_wait = 5
+    assert TextReading(signs.store, Root(signs.root), CountingReader()).run().read == 1
 
 
 def test_a_file_that_has_changed_is_not_read_for_another(signs: Collection, photos: Path) -> None:
@@ -102,16 +106,16 @@ def test_a_file_that_has_changed_is_not_read_for_another(signs: Collection, phot
 
 
 def test_text_goes_with_its_picture_and_stays_with_a_copy(signs: Collection) -> None:
-    TextReading(signs._state, CountingReader()).run()
+    TextReading(signs.store, Root(signs.root), CountingReader()).run()
     signs.remove("shop.png")
     assert names(signs, "sign") == ["copy"]
     signs.remove("copy.png")
     assert signs.status().texts_read == 0
-    assert signs.verify().unused.get("picture_texts", 0) == 0
+    assert signs.verify().is_whole
 
 
 def test_backups_and_exports_have_the_text(signs: Collection, tmp_path: Path) -> None:
-    TextReading(signs._state, CountingReader()).run()
+    TextReading(signs.store, Root(signs.root), CountingReader()).run()
     signs.export(tmp_path / "items.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
     assert sorted(row["picture_text"] for row in rows) == ["", "", "sign shop", "sign shop"]
@@ -119,19 +123,3 @@ def test_backups_and_exports_have_the_text(signs: Collection, tmp_path: Path) ->
     restored = restore_collection(tmp_path / "backup", tmp_path / "restored").target
     with Collection.open(restored, load_retriever=ToyRetriever.load) as opened:
         assert names(opened, "sign") == ["copy", "shop"]
-
-
-def test_a_collection_of_before_gets_texts_without_encoding(signs: Collection, photos: Path) -> None:
-    """It has no table of texts, and its items no index of words."""
-    signs.close()
-    items = signs._state.store.tables.needed("items")
-    for index in items.list_indices():
-        items.drop_index(index.name)
-    shutil.rmtree(photos / ".diptych" / "store" / "picture_texts.lance")
-    (photos / ".diptych" / "store" / "ledger.jsonl").unlink()
-    with Collection.open(photos / ".diptych", load_retriever=ToyRetriever.load) as opened:
-        assert opened.picture_text("shop.png") is None
-        assert opened.search("sign shop")
-        assert TextReading(opened._state, CountingReader()).run().read == 1
-        assert names(opened, "sign") == ["copy", "shop"]
-        assert names(opened, "station") == ["station"]
