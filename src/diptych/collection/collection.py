@@ -143,17 +143,15 @@ class Collection(CollectionReader):
         saved = models.saved_model(chosen)
         if root is not None:
             check_root(folder, root)
-        store = create_store(os.fspath(folder), checked_durability(durability))
-        place = store.folder
-        named = Path(os.path.abspath(place.parent if root is None else root))
 
-        def begin(db: Connection) -> None:
-            put_setting(db, ROOT, stored_root(named, place))
+        def fill(db: Connection, place: Path) -> None:
+            put_setting(db, ROOT, stored_root(Path(os.path.abspath(place.parent if root is None else root)), place))
             models.add_model(db, saved, unique_name(chosen.name, ()), "active")
 
-        store.write(begin)
+        store = create_store(os.fspath(folder), checked_durability(durability), fill=fill)
         store.close()
-        options["root"] = None if refused_root(place, named) else named
+        named = Path(os.path.abspath(store.folder.parent if root is None else root))
+        options["root"] = None if refused_root(store.folder, named) else named
         made = cls(folder, durability=durability, **options)
         with made._state.store.reading() as db:
             made._state.loaded.keep(models.active_model(db), chosen)
@@ -322,6 +320,7 @@ class Collection(CollectionReader):
         What is older goes at once. 0 keeps nothing.
         """
         self._state.store.write(lambda db: history.keep_history(db, days), freeing=True)
+        history.prune(self._state.store)
 
     def keep_facts(self, choice: FactsChoice) -> int:
         """Choose what is kept of what photographs say of themselves, and return how many items lost something by it.
@@ -436,12 +435,13 @@ class Collection(CollectionReader):
         self._retrievers.calibrate([(words, self[which].id, is_good) for words, which, is_good in judgements])
 
     def repair(self) -> CheckReport:
-        """Make damaged files and missing points again where possible, drop what no item uses, join small files.
+        """Make damaged rows and files and missing points again where possible, and drop what no item uses.
 
         Returns the state after it, which names what could not be made again.
         """
         from diptych.collection.upkeep.checks import repair
 
         repair(self._state.store)
+        history.prune(self._state.store)
         self._retrievers.fill()
         return self.verify()

@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from diptych.addresses import without_password
-from diptych.collection.indexing.encoding import missing_contents
 from diptych.collection.item import iso_time
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.state import CollectionState
 from diptych.collection.store import kept, models
-from diptych.collection.store.points import point_table
+from diptych.collection.store.points import count_missing_points, point_table
 from diptych.collection.upkeep.checks import Damage, verify
 from diptych.errors import CollectionError, counted
 
@@ -102,7 +101,7 @@ def status(state: CollectionState) -> Status:
             stale=pending is not None,
             pending=None if pending is None else pending.name,
             pending_done=0 if pending is None else pointed(pending, "image"),
-            unsearchable=len(missing_contents(db, active, "image")),
+            unsearchable=count_missing_points(db, active.id, "image"),
             store_bytes=state.store.size(),
             index_bytes=sum(path.stat().st_size for path in state.store.derived.rglob("*") if path.is_file()),
             updated=None if latest is None else iso_time(latest),
@@ -127,7 +126,7 @@ def check(state: CollectionState) -> CheckReport:
             if model.state == "unfinished":
                 problems.append(f"the points {of}are unfinished; add it again, or remove it")
             elif model.state != "resting":
-                lacking = ((side, len(missing_contents(db, model, side))) for side in SIDES)
+                lacking = ((side, count_missing_points(db, model.id, side)) for side in SIDES)
                 problems += [_lack_of_points(side, number, of) for side, number in lacking if number]
     return CheckReport(tuple(problems), {f"{one.table} {', '.join(map(str, one.key))}": one.problem for one in damages})
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.indexing.add_report import Progress
-from diptych.collection.indexing.encoding import known_contents, missing_contents
+from diptych.collection.indexing.encoding import known_contents
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
 from diptych.collection.names import unique_name
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol
@@ -30,7 +30,7 @@ from diptych.collection.store.model_history import (
     utc_now,
 )
 from diptych.collection.store.models import LoadRetriever, Model, SavedModel
-from diptych.collection.store.points import read_points
+from diptych.collection.store.points import count_missing_points, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
@@ -113,7 +113,7 @@ class RetrieverChanges:
                     fingerprint=model.fingerprint,
                     active=model.state == "active",
                     ready=model.state != "unfinished",
-                    missing=sum(len(missing_contents(db, model, side)) for side in SIDES),
+                    missing=sum(count_missing_points(db, model.id, side) for side in SIDES),
                     kind=model.kind,
                 )
                 for model in models.models(db)

@@ -10,7 +10,12 @@ import pytest
 from PIL import Image
 
 from diptych.collection.indexing.add_report import AddProgress
-from diptych.collection.indexing.content_reading import RegionReading, TextReading, remove_regions
+from diptych.collection.indexing.content_reading import (
+    RegionReading,
+    TextReading,
+    blend_with_whole_image,
+    remove_regions,
+)
 from diptych.collection.item import Record
 from diptych.collection.store.models import active_model
 from diptych.collection.store.points import read_points
@@ -77,10 +82,12 @@ def test_regions_are_the_points_of_parts(store: Store, tmp_path: Path) -> None:
         model = active_model(db)
         contents, parts, points = read_points(db, model.id, "region")
         first = db.value("SELECT content FROM item WHERE path = 'a.png'")
+        points_of_images = read_points(db, model.id, "image", [first])[2]
     assert model.has_regions
     assert parts.tolist() == 2 * list(range(len(REGIONS)))
     expected = ColourRetriever().encode_images(read_regions(tmp_path / "a.png"))
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    expected = blend_with_whole_image(expected, points_of_images[0].astype(np.float32))
     np.testing.assert_allclose(points[contents == first].astype(np.float32), expected, atol=1e-3)
     store.write(lambda db: remove_regions(db, model))
     with store.reading() as db:

@@ -98,7 +98,7 @@ def test_what_is_older_than_is_kept_goes(store: Store) -> None:
         assert [one.number for one in versions(db)] == [3, 4]
         assert db.rows("SELECT id FROM former_item") == [(numbers[1],)]
     last = store.last_change()
-    assert store.write(prune) == 1
+    assert prune(store) == 1
     with store.reading() as db:
         assert db.value("SELECT count(*) FROM content WHERE kind = 0") == 2
         assert db.value("SELECT count(*) FROM change WHERE item = ?", (numbers[0],)) == 0

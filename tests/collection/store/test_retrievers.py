@@ -22,7 +22,7 @@ from diptych.collection.store.dialect import has_table
 from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time, put_items, remove_items
 from diptych.collection.store.model_history import LearningRecord, from_to, model_at, remember
 from diptych.collection.store.models import active_model, all_models, model_named, models
-from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points
+from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points, unnamed_contents
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.encoders.encoder import EncodedBatch
@@ -266,7 +266,7 @@ def test_new_files_and_texts_are_encoded_once_for_all_models(store: Store, photo
             # What is stored is not encoded again; another model takes the features.
             again = task_of(db, sources, files, texts)
             assert (list(again.files), again.texts) == ([digest(b"bad")], {})
-        store.write(prune_contents)
+        store.write(lambda db: prune_contents(db, unnamed_contents(db)))
 
 
 def test_a_point_beyond_the_range_of_its_column_is_a_reason(store: Store, photos: Path) -> None:

@@ -106,10 +106,7 @@ class Encoded:
 
 def missing_contents(db: Connection, model: Model, side: Side) -> IntArray:
     """Return the ids of the contents of items, or of captions, that have no point of a model."""
-    if _has_tables(db, model):
-        return missing_points(db, model.id, side)
-    owners = "caption" if side == "text" else "item"
-    return np.unique(db.ids(f"SELECT content FROM {owners} WHERE content IS NOT NULL"))
+    return missing_points(db, model.id, side)
 
 
 def task_of(

@@ -23,7 +23,7 @@ from diptych.collection.indexing.records import Sources, text_hash
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import forget_all, forget_past
+from diptych.collection.store.history import forget_all, forget_past, prune_daily
 from diptych.collection.store.items import (
     TEXT,
     content_ids,
@@ -100,6 +100,7 @@ class ItemChanges:
         report.removed = self._remove_stale(adding.stale, operation)
         report.seconds = time.perf_counter() - started
         self._store_unread(report.skipped)
+        prune_daily(self._store)
         if missing_in is not None:
             report.removed = self.remove_missing(missing_in)
         return report
@@ -190,6 +191,7 @@ class ItemChanges:
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             some = numbers[start : start + ROWS_AT_ONCE]
             self._store.write(partial(_remove_some, some=some, operation=operation), freeing=True)
+        prune_daily(self._store)
 
     def remove_missing(self, base: Path | None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""

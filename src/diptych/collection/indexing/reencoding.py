@@ -112,7 +112,8 @@ class Reencoding:
         return ReencodeReport(**counts, failures=dict(self._failures), seconds=self._seconds)
 
     def _keep(self, batch: _Batch, made: Encoded) -> None:
-        self._store.write(lambda db: put_encoded(db, made, [self._source], batch.ids))
+        # What others have removed meanwhile has no number any more.
+        self._store.write(lambda db: put_encoded(db, made, [self._source], _hashes(db, list(batch.ids.values()))))
         keys, _ = made.points.get((self._model.id, batch.side), ([], None))
         self._made[batch.side] += len(keys)
         if batch.side == "image" and made.features:

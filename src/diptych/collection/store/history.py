@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from diptych.collection.item import iso_time
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS, FORMER_SAID_COLUMNS, next_time
 from diptych.collection.store.kept import put_setting, setting
-from diptych.collection.store.points import prune_contents
+from diptych.collection.store.points import prune_contents, unnamed_contents
+from diptych.collection.store.store import Store
 from diptych.collection.store.words import FORMER_WORDS
 from diptych.errors import InvalidInputError
 
 KEPT_DAYS = 30.0
 """For so long what was changed or removed can be searched as it was."""
 CHANGE_DAYS = 7
+PRUNED_AT_ONCE = 2000
 MAX_KEPT_DAYS = 36_500
 _DAY_NS = 86_400 * 10**9
 # Forgetting costs a write; it waits until a tenth more than is kept has come together.
@@ -154,15 +157,31 @@ def _forget_before(db: Connection, number: int) -> None:
         db.run(f"DELETE FROM {table} WHERE until_ns <= ?", (until,))
 
 
-def prune(db: Connection) -> int:
-    """Forget old states, old changes and contents that nothing names; return how many contents went.
+def prune(store: Store) -> int:
+    """Forget old states, old changes and contents that nothing names, in short jobs; return how many contents went.
 
     The newest change stays, so that readers see the same number as before.
     """
-    forget_past(db, overdue_days=history_days(db))
-    before = next_time(db) - CHANGE_DAYS * _DAY_NS
-    db.run("DELETE FROM change WHERE time_ns < ? AND id < (SELECT max(id) FROM change)", (before,))
-    return prune_contents(db)
+
+    def forget(db: Connection) -> None:
+        forget_past(db, overdue_days=history_days(db))
+        before = next_time(db) - CHANGE_DAYS * _DAY_NS
+        db.run("DELETE FROM change WHERE time_ns < ? AND id < (SELECT max(id) FROM change)", (before,))
+
+    store.write(forget, freeing=True)
+    with store.reading() as db:
+        unnamed = unnamed_contents(db)
+    parts = (unnamed[start : start + PRUNED_AT_ONCE] for start in range(0, len(unnamed), PRUNED_AT_ONCE))
+    return sum(store.write(partial(prune_contents, some=part), freeing=True) for part in parts)
+
+
+def prune_daily(store: Store) -> None:
+    """Prune where nobody has done so for a day."""
+    with store.reading() as db:
+        oldest = db.value("SELECT time_ns FROM change ORDER BY id LIMIT 1")
+        is_due = oldest is not None and oldest < next_time(db) - (CHANGE_DAYS + 1) * _DAY_NS
+    if is_due:
+        prune(store)
 
 
 def _nanoseconds(as_of: AsOf) -> int:

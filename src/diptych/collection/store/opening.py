@@ -7,20 +7,26 @@ from types import ModuleType
 
 from diptych.addresses import is_address
 from diptych.atomic_files import Durability
-from diptych.collection.store.store import DATABASE, SqliteStore, Store
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.store import DATABASE, Fill, SqliteStore, Store
 from diptych.collection.store.words import create_word_index
 from diptych.errors import MissingPackageError
 
 
-def create_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:
-    """Make the tables of an empty collection in a folder or at an address."""
-    store: Store
+def create_store(
+    place: Path | str, durability: Durability = "power", replica: str | None = None, fill: Fill | None = None
+) -> Store:
+    """Make the tables of an empty collection in a folder or at an address, and fill them, in one step."""
+
+    def begin(db: Connection, folder: Path) -> None:
+        create_word_index(db)
+        if fill is not None:
+            fill(db, folder)
+
     if is_address(place):
-        store = _postgres().PostgresStore.create(str(place), durability, replica)
-    else:
-        store = SqliteStore.create(Path(place), durability)
-    store.write(create_word_index)
-    return store
+        created: Store = _postgres().PostgresStore.create(str(place), durability, replica, begin)
+        return created
+    return SqliteStore.create(Path(place), durability, begin)
 
 
 def open_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:

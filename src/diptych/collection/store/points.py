@@ -29,6 +29,12 @@ _POINTS = """CREATE TABLE {table} (
 ) {{strict}}"""
 
 
+_UNNAMED = " AND ".join(
+    f"NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.content = content.id)"
+    for owner in ("item", "caption", "former_item", "former_caption")
+)
+
+
 def point_table(model: int, side: PointKind) -> str:
     """Return the name of the table that has the points of a model.
 
@@ -171,11 +177,21 @@ def last_point(db: Connection, model: int, side: PointKind) -> int:
 
 def missing_points(db: Connection, model: int, side: PointKind) -> IntArray:
     """Return the contents of items, or of captions for side ``text``, that have no point, by id."""
+    return np.unique(db.ids(f"SELECT content FROM {_owners_without_point(db, model, side)}"))
+
+
+def count_missing_points(db: Connection, model: int, side: PointKind) -> int:
+    """Return how many items with a picture, or captions for side ``text``, have no point."""
+    return int(db.value(f"SELECT count(*) FROM {_owners_without_point(db, model, side)}"))
+
+
+def _owners_without_point(db: Connection, model: int, side: PointKind) -> str:
     owners = "caption" if side == "text" else "item"
     lacks = f"NOT EXISTS (SELECT 1 FROM {point_table(model, side)} p WHERE p.content = {owners}.content)"
     if not point_form(db, model)[0]:
+        # The tables are made with the first points.
         lacks = "1 = 1"
-    return np.unique(db.ids(f"SELECT content FROM {owners} WHERE content IS NOT NULL AND {lacks}"))
+    return f"{owners} WHERE content IS NOT NULL AND {lacks}"
 
 
 def encoder_id(db: Connection, fingerprint: str, side: Side, width: int) -> int:
@@ -234,22 +250,23 @@ def missing_features(db: Connection, encoder: int, side: Side) -> IntArray:
     return np.unique(missing)
 
 
-def prune_contents(db: Connection) -> int:
-    """Remove contents that neither live nor former rows name, with their points; return how many.
+def unnamed_contents(db: Connection) -> IntArray:
+    """Return the contents that neither live nor former rows name."""
+    return db.ids(f"SELECT id FROM content WHERE {_UNNAMED} ORDER BY id")
+
+
+def prune_contents(db: Connection, some: Sequence[int] | IntArray) -> int:
+    """Remove those of some contents that nothing names, with their points; return how many.
 
     Their features, thumbnails and texts go with them.
     """
-    owners = ("item", "caption", "former_item", "former_caption")
-    named = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.content = content.id)" for owner in owners)
-    ids = db.ids(f"SELECT id FROM content WHERE {named}")
-    models = [int(row[0]) for row in db.rows("SELECT id FROM model WHERE width > 0")]
-    for some in _pieces(ids):
-        for model in models:
-            for side in POINT_KINDS:
-                remove_points(db, model, side, some)
-        condition, values = db.among("id", some)
-        db.run(f"DELETE FROM content WHERE {condition}", values)
-    return len(ids)
+    condition, values = db.among("id", some)
+    ids = db.ids(f"SELECT id FROM content WHERE {_UNNAMED} AND {condition}", values)
+    for (model,) in db.rows("SELECT id FROM model WHERE width > 0"):
+        for side in POINT_KINDS:
+            remove_points(db, int(model), side, ids)
+    condition, values = db.among("id", ids)
+    return db.run(f"DELETE FROM content WHERE {condition}", values)
 
 
 def _pieces(ids: Sequence[int] | IntArray) -> Iterator[IntArray]:

@@ -27,6 +27,7 @@ from diptych.collection.store.store import (
     DERIVED,
     MAX_IDLE_CONNECTIONS,
     WRITE_WAIT_S,
+    Fill,
     Job,
     Result,
     Store,
@@ -213,8 +214,10 @@ class PostgresStore(Store):
         self._idle_replica: list[PostgresConnection] = []
 
     @classmethod
-    def create(cls, address: str, durability: Durability = "power", replica: str | None = None) -> PostgresStore:
-        """Make the tables of an empty collection in a schema of its own."""
+    def create(
+        cls, address: str, durability: Durability = "power", replica: str | None = None, fill: Fill | None = None
+    ) -> PostgresStore:
+        """Make the tables of an empty collection in a schema of its own, and fill them, in one step."""
         store = cls(address, durability, replica)
         try:
             db = store._connect()
@@ -224,8 +227,10 @@ class PostgresStore(Store):
                 if db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is not None:
                     raise CollectionError(f"{store.place} has a collection already: open it, or choose another schema")
                 create_tables(db)
+                store._set_uuid(db)
+                if fill is not None:
+                    fill(db, store.folder)
             store._idle.append(db)
-            store._set_uuid(db)
         except (errors.FeatureNotSupported, errors.UndefinedFile, errors.InsufficientPrivilege) as problem:
             raise CollectionError(
                 f"{store.place} cannot be prepared ({_first_line(problem)}): install pgvector on the server, "

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from diptych.atomic_files import Durability, sync_to_disk
-from diptych.collection.store.dialect import Connection, SqliteConnection, schema_statements
+from diptych.collection.store.dialect import Connection, SqliteConnection, has_table, schema_statements
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError, NoRoomError
 
 DATABASE = "collection.sqlite"
@@ -41,10 +41,13 @@ RESERVE_BYTES = 16 << 20
 MAX_IDLE_CONNECTIONS = 16
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
 
+_OWN_FILES = (DATABASE, WRITE_LOCK, RESERVE, DERIVED)
 _MOUNTS = Path("/proc/self/mountinfo")
 
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
+Fill = Callable[[Connection, Path], None]
+"""Fills empty tables; it is told the folder of the store."""
 
 
 class Store(ABC):
@@ -204,6 +207,8 @@ def create_tables(db: Connection) -> None:
 
 def check_format(db: Connection, place: object) -> None:
     """Raise if the tables are of another version."""
+    if not has_table(db, "meta"):
+        raise CollectionError(f"{place} is not a collection: making it was interrupted; use Collection.create again")
     found = db.value("SELECT value FROM meta WHERE name = 'format'")
     if found != str(FORMAT):
         raise CollectionError(f"{place} has format {found}, this Diptych reads {FORMAT}: use the version that made it")
@@ -243,18 +248,33 @@ class SqliteStore(Store):
         self._writer: threading.Thread | None = None
 
     @classmethod
-    def create(cls, folder: Path, durability: Durability = "power") -> SqliteStore:
-        """Make the tables of an empty collection in a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def create(cls, folder: Path, durability: Durability = "power", fill: Fill | None = None) -> SqliteStore:
+        """Make the tables of an empty collection in a folder, and fill them, in one step."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise CollectionError(f"{folder} is a file; name a folder for the collection") from None
         reject_network_file_system(folder)
         store = cls(folder, durability)
+
+        def create(db: Connection) -> None:
+            if has_table(db, "meta"):
+                raise CollectionError(f"{folder} has a collection already: open it, or choose another folder")
+            create_tables(db)
+            if fill is not None:
+                fill(db, folder)
+
+        others = sorted(path.name for path in folder.iterdir() if not path.name.startswith(_OWN_FILES))
+        if others and not store.path.exists():
+            raise CollectionError(f"{folder} holds other files ({others[0]}); choose an empty or new folder")
+        # What people searched for is in it: for its owner alone, unless they change that.
+        store.path.touch(mode=0o600)
         store.derived.mkdir(exist_ok=True)
         try:
-            # What people searched for is in it: for its owner alone, unless they change that.
-            store.path.touch(mode=0o600, exist_ok=False)
-        except FileExistsError:
-            raise CollectionError(f"{folder} has a collection already: open it, or choose another folder") from None
-        store.write(create_tables)
+            store.write(create)
+        except CollectionError:
+            store.close()
+            raise
         if durability == "power":
             sync_to_disk(folder)
             sync_to_disk(folder.parent)
