@@ -83,11 +83,11 @@ def backup_collection(
             copy = draft / manifest["file"]
             n_bytes = copy.stat().st_size
             write_json(draft / MANIFEST, {"format": BACKUP_FORMAT, **manifest, "sha256": _digest(copy)})
+            if progress is not None:
+                progress(AddProgress(counts[0], counts[0]))
     finally:
         store.close()
     n_items, has_click_log = counts
-    if progress is not None:
-        progress(AddProgress(n_items, n_items))
     return BackupReport(
         source if isinstance(source, Path) else without_password(source), goal, n_items, n_bytes, has_click_log
     )
@@ -171,7 +171,7 @@ def _copy_sqlite(store: SqliteStore, copy: Path) -> tuple[int, bool]:
         copy.touch(mode=0o600)
         with store.reading() as db, closing(sqlite3.connect(copy, isolation_level=None)) as raw:
             # In one step: it begins again whenever others write in between.
-            vars(db)["raw"].backup(raw, pages=-1)
+            _copy_pages(vars(db)["raw"], raw, copy)
             counts = _counts(db)
             # One file without a log, where the root is the same wherever it is restored.
             raw.execute("PRAGMA journal_mode=DELETE")
@@ -180,16 +180,22 @@ def _copy_sqlite(store: SqliteStore, copy: Path) -> tuple[int, bool]:
             # Without it, nobody can tell from a backup whose searches are in it.
             raw.execute("DELETE FROM visitor_salt")
             problem = raw.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    except sqlite3.OperationalError as error:
-        if "full" in str(error):
-            raise NoRoomError(copy.parent, store.path.stat().st_size) from error
-        raise
     except NoRoomError as error:
         raise CollectionError(f"{error}; or choose another place for the backup") from None
     if problem != "ok":
         raise CollectionError(f"{store.folder} is damaged ({problem}): run `diptych repair`, or restore a backup")
     shutil.copymode(store.path, copy)
     return counts
+
+
+def _copy_pages(database: sqlite3.Connection, raw: sqlite3.Connection, copy: Path) -> None:
+    try:
+        database.backup(raw, pages=-1)
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorname == "SQLITE_FULL":
+            # Temporary names say nothing.
+            raise NoRoomError(copy.parent.parent, copy.stat().st_size) from problem
+        raise CollectionError(f"{copy.parent.parent} cannot be written ({problem}); choose another place") from problem
 
 
 def _counts(db: Connection) -> tuple[int, bool]:
