@@ -41,9 +41,8 @@ class HostedCollection:
         """Return the collection as it was at a moment; the last few of these are kept."""
         if as_of is None:
             return self
-        # Asked each time: what was kept a minute ago may be gone on purpose.
-        self.collection.version_at(as_of)
-        key = as_of, self.collection.history()[-1].number
+        # Asked each time: what was kept a minute ago may be gone on purpose, and today goes on.
+        key = as_of, self.collection.version_at(as_of).number
         with self._lock:
             past = self._past[key] = self._past.pop(key) if key in self._past else self.collection.at(as_of)
             if len(self._past) > _KEPT_PAST:
