@@ -157,11 +157,12 @@ def _holds(text: str, words: str) -> bool:
     return f" {words} " in text or (not words.isascii() and words in text)
 
 
-def said_fields(item: Item, text: PictureText | None) -> Iterator[tuple[str, str]]:
+def said_fields(item: Item, text: PictureText | None, *, with_captions: bool = True) -> Iterator[tuple[str, str]]:
     """Yield the texts that an item is found by, each with the name of the field that it stands in."""
     if text is not None:
         yield PICTURE, text.text
-    yield from ((CAPTION, caption) for caption in item.captions)
+    if with_captions:
+        yield from ((CAPTION, caption) for caption in item.captions)
     yield from ((LABEL, label) for label in item.labels)
     if item.path is not None:
         # Paths are slow to make, and few are moments.

@@ -17,11 +17,11 @@ from diptych.collection.store.history import past_view
 from diptych.collection.store.items import next_time, put_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.words import (
-    SAID_COLUMNS,
     Phrase,
     WordHits,
     find_words,
     phrases_of,
+    put_said_rows,
     said_rows,
     tokens,
 )
@@ -38,7 +38,7 @@ def put(db: Connection, item: Item, picture_text: str | None = None) -> tuple[in
     captions = [add_caption(db, number, content) for _ in item.captions]
     keys: list[int | None] = [None, *captions]
     rows = [(number, key, *row) for key, row in zip(keys, said_rows(item, picture_text), strict=True)]
-    db.load("said", ("item", "caption", *SAID_COLUMNS), rows)
+    put_said_rows(db, rows)
     return number, captions
 
 

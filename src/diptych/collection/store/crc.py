@@ -21,15 +21,18 @@ def row_crc(values: Iterable[Any]) -> int:
     # One text that is hashed once takes a third of the time of a checksum for each value.
     parts = []
     for value in values:
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             parts.append(f"t{len(value)}:{value}")
-        elif isinstance(value, int):
+        elif kind is int:
             parts.append(f"i{value}:")
         elif value is None:
             parts.append("n:")
-        elif isinstance(value, float):
+        elif kind is float:
             # A whole number in a column of doubles is read back as one: 3 as 3.0.
             parts.append(f"i{int(value)}:" if value.is_integer() else f"f{value!r}:")
+        elif isinstance(value, int):
+            parts.append(f"i{int(value)}:")
         else:
             parts.append(f"b{len(value)}:{zlib.crc32(value)}:")
     return zlib.crc32("".join(parts).encode())

@@ -14,7 +14,7 @@ from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.collection.store.values import coordinates_of, taken_of, value_ids, values_of
-from diptych.collection.store.words import SAID_COLUMNS, said_rows
+from diptych.collection.store.words import SAID_COLUMNS, put_said_rows, said_rows
 
 PICTURE = 0
 TEXT = 1
@@ -289,7 +289,7 @@ def put_said(
         for number, item in items
         for place, row in enumerate(said_rows(item, texts.get(contents.get(item.content_hash or "", 0))))
     ]
-    db.load("said", _SAID_COLUMNS, rows)
+    put_said_rows(db, rows)
 
 
 def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:

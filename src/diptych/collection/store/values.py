@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -52,10 +53,18 @@ def values_of(item: Item) -> list[Value]:
 
 def value_of(field: str, value: Any) -> Value:
     """Return the row of one value, which is neither a list nor None."""
+    # Most values are those of many items; 1, 1.0 and True are three of them.
+    return _repeated_value(field, value) if isinstance(value, (str, int, float)) else _value_of(field, value)
+
+
+def _value_of(field: str, value: Any) -> Value:
     kind, text = _KINDS.get(type(value), OTHER), text_of(value)
     number = number_of(value) if kind in (TEXT, NUMBER) else None
     # SQLite keeps no NaN.
     return Value(field, kind, text, text.casefold(), None if number is None or math.isnan(number) else number)
+
+
+_repeated_value = lru_cache(maxsize=1 << 14, typed=True)(_value_of)
 
 
 def stored_value(kind: int, text: str) -> str | int | float | bool:
