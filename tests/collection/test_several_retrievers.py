@@ -136,22 +136,6 @@ def test_activation_is_one_step_that_other_processes_notice(collection: Collecti
     check(reader, None, ToyRetriever())
 
 
-def test_names_are_unique(collection: Collection) -> None:
-    collection.add_retriever(ToyRetriever(1), name="trained")
-    with pytest.raises(CollectionError, match="called 'trained' already"):
-        collection.add_retriever(ToyRetriever(2), name="trained")
-    with pytest.raises(CollectionError, match="stored already, as 'trained'"):
-        collection.add_retriever(ToyRetriever(1), name="another")
-    for name in ("", "a/b", "a\nb", " a", "a" * 81):
-        with pytest.raises(InvalidInputError, match="cannot name a retriever"):
-            collection.add_retriever(ToyRetriever(2), name=name)
-    same = ToyRetriever(2)
-    same.name = "trained"
-    collection.add_retriever(same)
-    collection.set_retriever(ToyRetriever(3), keep=True)
-    assert [one.name for one in collection.retrievers()] == ["toy 3", "trained", "trained 2", "toy 0"]
-
-
 def test_the_old_retriever_stays_only_when_kept(collection: Collection) -> None:
     collection.set_retriever(ToyRetriever(1), keep=False)
     assert [one.name for one in collection.retrievers()] == ["toy 1"]
