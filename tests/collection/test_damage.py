@@ -26,7 +26,7 @@ def replace_bytes(path: Path, old: bytes, new: bytes) -> None:
 
 
 def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
-    """Points and vector files are made again; what is asked meanwhile is right or refused."""
+    """Thumbnails, points and vector files are made again; what is asked meanwhile is right or refused."""
     (tmp_path / "whole").mkdir()
     whole = make_collection(tmp_path / "whole")
     expected, counts = answers(whole), Counter[str]()
@@ -38,7 +38,7 @@ def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 255
     vectors.write_bytes(content)
     with Collection.open(folder, load_retriever=ToyRetriever.load) as collection:
-        tables = ("point_1_image", "point_1_text", "point_2_image")
+        tables = ("thumbnail", "point_1_image", "point_1_text", "point_2_image")
         for table in tables:
             some = f"SELECT min(content) FROM {table}"
             collection.store.write(

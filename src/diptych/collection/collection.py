@@ -443,5 +443,6 @@ class Collection(CollectionReader):
 
         repair(self._state.store)
         history.prune(self._state.store)
+        self._changes.restore_thumbnails()
         self._retrievers.fill()
         return self.verify()

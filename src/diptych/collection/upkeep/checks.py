@@ -64,7 +64,7 @@ def verify(store: Store) -> list[Damage]:
 def repair(store: Store) -> list[Damage]:
     """Make again what can be made, remove damaged rows that are, and return what stays damaged: restore a backup.
 
-    Points, features, thumbnails and texts that are removed are made again by the next run over the pictures.
+    What is removed is made again from the pictures: points and thumbnails by the caller, the rest by whoever needs it.
     """
     found = verify(store)
     if not found:
