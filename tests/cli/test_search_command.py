@@ -335,3 +335,9 @@ def test_a_language_that_is_not_understood_is_noted(run: Run, tmp_path: Path) ->
     assert json.loads(foreign.stdout)["notes"] == [note]
     assert "understand" not in english.stderr
     assert json.loads(english.stdout)["notes"] == []
+
+
+def test_good_answers_come_in_the_order_asked_for(run: Run, indexed: World) -> None:
+    asked = ("search", "a red car", "--all", "-k", "5", "--collection", indexed.collection)
+    by_name = run(*asked, "--sort", "name").stdout.splitlines()
+    assert by_name == sorted(run(*asked).stdout.splitlines())

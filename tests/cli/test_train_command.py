@@ -60,7 +60,7 @@ def test_a_better_retriever_takes_over(run: Run, badly_indexed: World, tmp_path:
     assert fingerprint(badly_indexed) == learned.fingerprint != before
     found = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "60").stdout)
     scores = learned.similarity([answer["path"] for answer in found["answers"]], ["a red car"])[:, 0]
-    assert [answer["score"] for answer in found["answers"]] == pytest.approx(scores.tolist(), abs=1e-4)
+    assert [answer["score"] for answer in found["answers"]] == pytest.approx(scores.tolist(), abs=1e-3)
 
 
 def test_a_worse_one_does_not_unless_forced(run: Run, world: World) -> None:
@@ -98,7 +98,7 @@ def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, w
     assert learned.image_encoder is None
     answers = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "5").stdout)["answers"]
     scores = learned.similarity([answer["path"] for answer in answers], ["a red car"])[:, 0]
-    assert [answer["score"] for answer in answers] == pytest.approx(scores.tolist(), abs=1e-4)
+    assert [answer["score"] for answer in answers] == pytest.approx(scores.tolist(), abs=1e-3)
 
 
 def test_labels_are_words_where_there_are_no_captions(run: Run, world: World) -> None:

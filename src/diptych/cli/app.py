@@ -188,6 +188,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         search.search,
         serve.serve,
         items.add,
+        items.items,
         items.remove,
         upkeep.status,
         items.duplicates,

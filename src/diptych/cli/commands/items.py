@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import print_json, print_outcome, results
+from diptych.cli.console.output import notes, print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
     DeviceOption,
     DurabilityOption,
+    ItemOrder,
     JsonOption,
     NoRemarksOption,
     QuietOption,
@@ -103,6 +104,46 @@ def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
             yield from found
         else:
             yield path.absolute()
+
+
+def items(
+    filter: Annotated[str | None, typer.Option("--filter", help="Only those that meet it: 'label:dog'.")] = None,
+    sort: Annotated[
+        ItemOrder, typer.Option(help="The order: when they were added, by name, when taken, when last changed.")
+    ] = "added",
+    ascending: Annotated[bool, typer.Option("--ascending", help="The earliest, or the first name, first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 30,
+    cursor: Annotated[
+        str | None, typer.Option(help="Where to go on: what the page before named, with the same order.")
+    ] = None,
+    collection: CollectionOption = None,
+    as_json: JsonOption = False,
+    quiet: NoRemarksOption = False,
+) -> None:
+    """List items page by page; what others add or remove meanwhile makes none come twice or be left out."""
+    with open_collection(collection, quiet=quiet) as opened:
+        page = opened.page(filter, order=sort, descending=not ascending, cursor=cursor, limit=limit)
+        paths = [opened.path_of(item) for item in page.items]
+    if as_json:
+        items = [
+            {"id": item.id, "path": None if path is None else str(path), **_described(item)}
+            for item, path in zip(page.items, paths, strict=True)
+        ]
+        print_json({"items": items, "next": page.next})
+        return
+    for item, path in zip(page.items, paths, strict=True):
+        results().print(
+            printable(shown_path(path) if path is not None else f"item:{item.id} {item.captions[0]}"),
+            soft_wrap=True,
+            markup=False,
+        )
+    if page.next is not None and not quiet:
+        notes().print(f"there are more: --cursor {page.next}", soft_wrap=True)
+
+
+def _described(item: Item) -> dict[str, Any]:
+    names = ("captions", "labels", "metadata", "facts", "updated")
+    return {name: getattr(item, name) for name in names}
 
 
 def remove(

@@ -13,6 +13,7 @@ import typer
 from diptych.cli.console.paths import open_collection
 from diptych.cli.options import (
     AnswerFormat,
+    AnswerOrder,
     CollectionOption,
     DeviceOption,
     JsonOption,
@@ -60,6 +61,10 @@ def search(
         RerankBy, typer.Option("--rerank-by", help="Score these by their codes, or by their stored features.")
     ] = "codes",
     show_all: Annotated[bool, typer.Option("--all", help="Show the nearest even if there is no good match.")] = False,
+    sort: Annotated[
+        AnswerOrder,
+        typer.Option(help="The order of the good answers: the best first, the latest first, or by name."),
+    ] = "relevance",
     offset: Annotated[int, typer.Option(min=0, help="Leave out that many answers, for the next page.")] = 0,
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
@@ -99,6 +104,7 @@ def search(
         regions=not no_regions,
         rerank=rerank,
         rerank_by=rerank_by,
+        sort=sort,
         format=format,
     )
     with open_collection(collection, quiet=quiet, as_of=as_of) as opened:

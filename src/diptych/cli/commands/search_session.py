@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.console.output import goes_to_a_pipe, notes, print_json, results
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.options import AnswerFormat, RerankBy, SearchMode, Target
+from diptych.cli.options import AnswerFormat, AnswerOrder, RerankBy, SearchMode, Target
 from diptych.collection.searching.query import HYBRID_OF_MODE, Query
 from diptych.data.picture_files import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
@@ -41,6 +41,7 @@ class SearchSettings:
     rerank: int | None = None
     rerank_by: RerankBy = "codes"
     retriever: str | None = None
+    sort: AnswerOrder = "relevance"
     format: AnswerFormat = "auto"
 
 
@@ -193,6 +194,7 @@ class SearchSession:
             rerank=settings.rerank,
             rerank_by=settings.rerank_by,
             retriever=settings.retriever,
+            sort=settings.sort,
         )
         answers = self._probable(found, settings)
         self._offset = settings.offset
