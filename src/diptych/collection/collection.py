@@ -439,10 +439,12 @@ class Collection(CollectionReader):
 
         Returns the state after it, which names what could not be made again.
         """
+        from diptych.collection.indexing.thumbnails import make_missing_thumbnails
         from diptych.collection.upkeep.checks import repair
 
         repair(self._state.store)
         history.prune(self._state.store)
         self._changes.restore_thumbnails()
         self._retrievers.fill()
+        make_missing_thumbnails(self._state.store, self._state.root)
         return self.verify()

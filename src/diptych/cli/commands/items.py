@@ -111,7 +111,10 @@ def items(
     sort: Annotated[
         ItemOrder, typer.Option(help="The order: when they were added, by name, when taken, when last changed.")
     ] = "added",
-    ascending: Annotated[bool, typer.Option("--ascending", help="The earliest, or the first name, first.")] = False,
+    descending: Annotated[
+        bool | None,
+        typer.Option("--descending/--ascending", help="By default the latest first, and names from A on."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 30,
     cursor: Annotated[
         str | None, typer.Option(help="Where to go on: what the page before named, with the same order.")
@@ -122,7 +125,7 @@ def items(
 ) -> None:
     """List items page by page; what others add or remove meanwhile makes none come twice or be left out."""
     with open_collection(collection, quiet=quiet) as opened:
-        page = opened.page(filter, order=sort, descending=not ascending, cursor=cursor, limit=limit)
+        page = opened.page(filter, sort=sort, descending=descending, cursor=cursor, limit=limit)
         paths = [opened.path_of(item) for item in page.items]
     if as_json:
         items = [
