@@ -57,7 +57,7 @@ class HostedCollection:
 
     @property
     def state_folder(self) -> Path:
-        """Where the service keeps what belongs to this collection: the click log, jobs, maps."""
+        """Where this machine keeps the maps and the lock of the watch; clicks and jobs are in the collection."""
         return self.collection.folder / "service"
 
     @property
