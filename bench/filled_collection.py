@@ -175,9 +175,9 @@ def _thumbnail(rng: np.random.Generator) -> bytes:
     return stream.getvalue()
 
 
-def opened(folder: Path) -> Collection:
-    """Return the collection of a folder that was filled."""
-    return Collection.open(folder, load_retriever=PointRetriever.load)
+def opened(place: Path | str) -> Collection:
+    """Return a collection that was filled."""
+    return Collection.open(place, load_retriever=PointRetriever.load)
 
 
 def timed(work: Callable[[], Any]) -> float:
