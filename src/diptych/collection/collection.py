@@ -444,7 +444,6 @@ class Collection(CollectionReader):
 
         repair(self._state.store)
         history.prune(self._state.store)
-        self._changes.restore_thumbnails()
         self._retrievers.fill()
         make_missing_thumbnails(self._state.store, self._state.root)
         return self.verify()

@@ -16,9 +16,9 @@ import numpy as np
 from diptych.arrays import IntArray
 from diptych.collection.filter import Filter
 from diptych.collection.indexing.add_report import AddReport, Progress
-from diptych.collection.indexing.adding import PICTURES_AT_ONCE, Adding, has_all_models, said_of
+from diptych.collection.indexing.adding import Adding, has_all_models, said_of
 from diptych.collection.indexing.encoding import Encoded, Source, encode, put_encoded, task_of
-from diptych.collection.indexing.file_facts import FileRequest, checked_choice, kept_facts, read_files
+from diptych.collection.indexing.file_facts import checked_choice, kept_facts
 from diptych.collection.indexing.records import Sources, text_hash
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root
@@ -35,7 +35,7 @@ from diptych.collection.store.items import (
     put_items,
     remove_items,
 )
-from diptych.collection.store.kept import put_setting, put_thumbnails, put_unread_files, setting, unread_files
+from diptych.collection.store.kept import put_setting, put_unread_files, setting, unread_files
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError, UnknownItemError
 
@@ -211,26 +211,6 @@ class ItemChanges:
         self._remove(list(missing))
         return list(missing.values())
 
-    def restore_thumbnails(self) -> None:
-        """Make the thumbnails that pictures lack, where their files are as they were."""
-        if not self._root.is_trusted:
-            return
-        sql = (
-            "SELECT content, min(hash), min(path) FROM item JOIN content ON content.id = content WHERE width > 0 AND "
-            "NOT EXISTS (SELECT 1 FROM thumbnail t WHERE t.content = item.content) GROUP BY content ORDER BY content"
-        )
-        with self._store.reading() as db:
-            lacking = db.rows(sql)
-        for start in range(0, len(lacking), PICTURES_AT_ONCE):
-            part = lacking[start : start + PICTURES_AT_ONCE]
-            read = read_files([FileRequest(self._root.file(path)) for _, _, path in part])
-            made = {
-                content: one[1].thumbnail
-                for (content, key, _), one in zip(part, read, strict=True)
-                if isinstance(one, tuple) and one[1].thumbnail and one[1].content_hash == bytes(key).hex()
-            }
-            self._store.write(partial(_put_known_thumbnails, made=made))
-
     def keep_facts(self, choice: str) -> int:
         """Keep so much of what photographs say from now on; drop what is stored of the rest, and say of how many."""
         operation, after, n_shorter = uuid.uuid4().hex, 0, 0
@@ -259,12 +239,6 @@ def _record(
 def _remove_some(db: Connection, some: Sequence[int], operation: str) -> None:
     remove_items(db, some, operation=operation, now_ns=next_time(db))
     forget_past(db)
-
-
-def _put_known_thumbnails(db: Connection, made: Mapping[int, bytes]) -> None:
-    condition, values = db.among("id", list(made))
-    there = db.ids(f"SELECT id FROM content WHERE {condition}", values).tolist()
-    put_thumbnails(db, {content: made[content] for content in there})
 
 
 def _shorten_facts(db: Connection, after: int, choice: str, operation: str) -> tuple[int, int]:

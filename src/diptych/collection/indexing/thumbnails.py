@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from diptych.collection.indexing.file_facts import FileFacts, FileRequest, read_files
 from diptych.collection.root import Root
+from diptych.collection.store.dialect import Connection
 from diptych.collection.store.kept import put_thumbnails
 from diptych.collection.store.store import Store
 
@@ -31,7 +33,14 @@ def make_missing_thumbnails(store: Store, root: Root) -> None:
         made = {facts.content_hash: facts.thumbnail for one in read for facts in _with_moments(one) if facts.thumbnail}
         jpegs = {number: made[bytes(key).hex()] for number, key, _ in rows if bytes(key).hex() in made}
         if jpegs:
-            store.write(partial(put_thumbnails, jpegs=jpegs))
+            store.write(partial(_put, jpegs=jpegs))
+
+
+def _put(db: Connection, jpegs: Mapping[int, bytes]) -> None:
+    # Contents that nothing names may have gone meanwhile.
+    condition, values = db.among("id", list(jpegs))
+    there = db.ids(f"SELECT id FROM content WHERE {condition}", values).tolist()
+    put_thumbnails(db, {content: jpegs[content] for content in there})
 
 
 def _with_moments(facts: FileFacts) -> tuple[FileFacts, ...]:
