@@ -16,7 +16,6 @@ from diptych.collection.item import Item, Record
 from diptych.collection.names import unique_name
 from diptych.collection.reading import CollectionReader
 from diptych.collection.retriever_protocol import RetrieverProtocol
-from diptych.collection.retrievers import RetrieverChanges, StoredRetriever
 from diptych.collection.root import stored_root
 from diptych.collection.state import ROOT, CollectionState
 from diptych.collection.store import history, models
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from diptych.collection.indexing.item_changes import ItemChanges, Which
     from diptych.collection.indexing.reencoding import ReencodeReport
     from diptych.collection.maintenance import CheckReport
+    from diptych.collection.retrievers import RetrieverChanges, StoredRetriever
 
 
 class Collection(CollectionReader):
@@ -119,6 +119,8 @@ class Collection(CollectionReader):
 
     @cached_property
     def _retrievers(self) -> RetrieverChanges:
+        from diptych.collection.retrievers import RetrieverChanges
+
         return RetrieverChanges(self._state.store, lambda: self._state.root, self._state.loaded, self._scheduler)
 
     @classmethod

@@ -12,9 +12,9 @@ import numpy as np
 from diptych.addresses import without_password
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.filter import Filter
-from diptych.collection.indexing.item_changes import find_item, find_items
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.root import find_item, find_items
 from diptych.collection.saved import Albums, SavedSearches
 from diptych.collection.searching.query import Answer, Answers, Query
 from diptych.collection.searching.request import RerankBy, SearchRequest, Sort, Target

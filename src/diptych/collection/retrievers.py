@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from diptych.arrays import AnyArray
 from diptych.collection.indexing.add_report import Progress
 from diptych.collection.indexing.encoding import known_contents
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
+from diptych.collection.loaded_retrievers import LoadedRetrievers
 from diptych.collection.names import unique_name
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.root import Root
@@ -29,7 +29,7 @@ from diptych.collection.store.model_history import (
     replaceable,
     utc_now,
 )
-from diptych.collection.store.models import LoadRetriever, Model, SavedModel
+from diptych.collection.store.models import Model, SavedModel
 from diptych.collection.store.points import count_missing_points, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -59,34 +59,6 @@ class StoredRetriever:
     ready: bool
     missing: int
     kind: str
-
-
-class LoadedRetrievers:
-    """The retrievers that this process uses, each loaded once."""
-
-    def __init__(self, store: Store, load_retriever: LoadRetriever) -> None:
-        self._store = store
-        self._load_retriever = load_retriever
-        self._lock = threading.RLock()
-        # By the number of the model, with the form that was loaded.
-        self._loaded: dict[int, tuple[str, RetrieverProtocol]] = {}
-
-    def of(self, model: Model) -> RetrieverProtocol:
-        """Return the retriever of a model, in the form that was saved last."""
-        with self._lock:
-            saved, retriever = self._loaded.get(model.id, ("", None))
-            if retriever is None or saved != model.saved:
-                retriever = models.load_model(self._store, model, self._load_retriever)
-                self.keep(model, retriever)
-            return retriever
-
-    def keep(self, model: Model, retriever: RetrieverProtocol) -> None:
-        """Use a retriever for the model that was made of it; those of models that are stored no more are let go."""
-        with self._store.reading() as db:
-            stored = {one.id for one in models.all_models(db)}
-        with self._lock:
-            self._loaded = {number: one for number, one in self._loaded.items() if number in stored}
-            self._loaded[model.id] = model.saved, retriever
 
 
 class RetrieverChanges:

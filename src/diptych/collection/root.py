@@ -1,10 +1,14 @@
-"""The folder of pictures that stored paths are relative to."""
+"""The folder of pictures that stored paths are relative to, and items by what a user names."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from diptych.collection.item import Item
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.items import items_by_name, items_by_path
 from diptych.collection.trusted_root import untrusted_root
 from diptych.data.picture_files import split_moment
 
@@ -74,3 +78,22 @@ class Root:
         except OSError as problem:
             return isinstance(problem, (FileNotFoundError, NotADirectoryError))
         return False
+
+
+def find_item(db: Connection, root: Root, which: str | os.PathLike[str]) -> tuple[int, Item] | None:
+    """Return an item by id or path with its number, or None."""
+    return find_items(db, root, [which])[0]
+
+
+def find_items(db: Connection, root: Root, names: Sequence[str | os.PathLike[str]]) -> list[tuple[int, Item] | None]:
+    """Return items by id or path with their numbers, None for each that is not there."""
+    texts = [os.fspath(name).encode(errors="replace").decode().replace("\0", "?") for name in names]
+    found: list[tuple[int, Item] | None] = []
+    by_name = items_by_name(db, [text for text, name in zip(texts, names, strict=True) if isinstance(name, str)])
+    left = [text for text in texts if text not in by_name]
+    given = {text: root.stored(root.given(text)) for text in left}
+    # A file that is gone is still known by the path it is stored under.
+    by_path = items_by_path(db, {*left, *given.values()})
+    for text in texts:
+        found.append(by_name.get(text) or by_path.get(given[text]) or by_path.get(text))
+    return found

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.item import iso_time
-from diptych.collection.retrievers import LoadedRetrievers
+from diptych.collection.loaded_retrievers import LoadedRetrievers
 from diptych.collection.root import Root, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView

@@ -16,7 +16,8 @@ from diptych.collection import AddProgress
 from diptych.collection.indexing.encoding import encoded, put_encoded, task_of
 from diptych.collection.indexing.reencoding import ReencodeReport
 from diptych.collection.item import Item
-from diptych.collection.retrievers import LoadedRetrievers, RetrieverChanges
+from diptych.collection.loaded_retrievers import LoadedRetrievers
+from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import has_table
 from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time, put_items, remove_items

@@ -21,7 +21,7 @@ from diptych.collection.indexing.encoding import Encoded, Source, encode, put_en
 from diptych.collection.indexing.file_facts import checked_choice, kept_facts
 from diptych.collection.indexing.records import Sources, text_hash
 from diptych.collection.item import Item, Record
-from diptych.collection.root import Root
+from diptych.collection.root import Root, find_items
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import forget_all, forget_past, prune_daily
 from diptych.collection.store.items import (
@@ -30,7 +30,6 @@ from diptych.collection.store.items import (
     items_after,
     items_by_id,
     items_by_name,
-    items_by_path,
     next_time,
     put_items,
     remove_items,
@@ -43,25 +42,6 @@ FACTS = "facts"
 ROWS_AT_ONCE = 2000
 PATHS_AT_ONCE = 20_000
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
-
-
-def find_item(db: Connection, root: Root, which: str | os.PathLike[str]) -> tuple[int, Item] | None:
-    """Return an item by id or path with its number, or None."""
-    return find_items(db, root, [which])[0]
-
-
-def find_items(db: Connection, root: Root, names: Sequence[str | os.PathLike[str]]) -> list[tuple[int, Item] | None]:
-    """Return items by id or path with their numbers, None for each that is not there."""
-    texts = [os.fspath(name).encode(errors="replace").decode().replace("\0", "?") for name in names]
-    found: list[tuple[int, Item] | None] = []
-    by_name = items_by_name(db, [text for text, name in zip(texts, names, strict=True) if isinstance(name, str)])
-    left = [text for text in texts if text not in by_name]
-    given = {text: root.stored(root.given(text)) for text in left}
-    # A file that is gone is still known by the path it is stored under.
-    by_path = items_by_path(db, {*left, *given.values()})
-    for text in texts:
-        found.append(by_name.get(text) or by_path.get(given[text]) or by_path.get(text))
-    return found
 
 
 class ItemChanges:
