@@ -25,5 +25,5 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
 
 
 def first_item(client: httpx.Client) -> dict[str, Any]:
-    item: dict[str, Any] = client.get(ITEMS, params={"limit": 1}).json()["items"][0]
+    item: dict[str, Any] = client.get(ITEMS, params={"limit": 1, "order": "asc"}).json()["items"][0]
     return item

@@ -81,7 +81,7 @@ def test_a_video_is_served_from_its_moments(client: httpx.Client, tmp_path: Path
     write_video(tmp_path / "a.webm", [picture(1), picture(2)], seconds=3)
     first = sent(client, tmp_path / "a.webm")
     assert first["seconds"] == 0
-    moments = client.get(ITEMS, params={"filter": "width=128"}).json()["items"]
+    moments = client.get(ITEMS, params={"filter": "width=128", "order": "asc"}).json()["items"]
     assert [int(moment["seconds"]) for moment in moments] == [0, 3]
     later = moments[1]
     assert later["name"] == first["name"]
