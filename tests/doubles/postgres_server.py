@@ -61,7 +61,7 @@ class PostgresServer:
         command += ["-c", f"unix_socket_directories={self.folder}", "-c", "fsync=on"]
         self._log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen([str(part) for part in command], stdout=self._log, stderr=self._log)
-        for _ in range(200):
+        for _ in range(1200):
             if self._process.poll() is not None:
                 # A server that was killed has not gone yet.
                 self._process = subprocess.Popen([str(part) for part in command], stdout=self._log, stderr=self._log)

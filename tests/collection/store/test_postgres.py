@@ -88,7 +88,7 @@ def test_a_job_that_stands_still_is_cut_off(opened: Store, monkeypatch: pytest.M
     monkeypatch.setattr(postgres, "IDLE_IN_JOB_S", 1)
 
     def job(db: Any) -> None:
-        time.sleep(1.5)
+        time.sleep(4)
         db.run("INSERT INTO unread (path, reason) VALUES ('late', '')")
 
     with pytest.raises(CollectionBusyError, match="cannot be reached"):
