@@ -78,7 +78,7 @@ def picture_suffixes() -> frozenset[str]:
 
 
 def is_picture_suffix(suffix: str) -> bool:
-    """Return True if an ending is one of `picture_suffixes`; for what no machine takes for one nobody waits for Pillow.
+    """Return True if an ending is one of `picture_suffixes`; Pillow is imported only where one may be.
 
     >>> is_picture_suffix(".jpg"), is_picture_suffix(".dog")
     (True, False)

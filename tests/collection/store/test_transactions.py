@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from diptych.collection.store import store as store_module
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import SqliteStore, Store
 from diptych.errors import CollectionBusyError, CollectionError, NoRoomError
@@ -223,3 +224,14 @@ def test_a_full_disk_undoes_the_job_and_leaves_room_to_free(tmp_path: Path) -> N
         store.close()
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted = tmp_path / "a share"
+    mounts = tmp_path / "mtab"
+    written = str(mounted).replace(" ", "\\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\nhost:/photos {written} nfs4 rw 0 0\n")
+    monkeypatch.setattr(store_module, "MOUNTS", mounts)
+    with pytest.raises(CollectionError, match=r"network file system \(nfs4\).*postgresql://"):
+        SqliteStore.create(mounted / "photos")
+    SqliteStore.create(tmp_path / "here").close()

@@ -90,7 +90,7 @@ def new_collection(pictures: Path, named: Path | str | None) -> CollectionLocati
 
 
 def place_of(named: Path | str) -> Path | str:
-    """Return the place that somebody names: an address of PostgreSQL as it is, otherwise a path."""
+    """Return a place as a user names it: an address of PostgreSQL as it is, otherwise a path."""
     return str(named) if is_address(named) else Path(named).expanduser()
 
 

@@ -85,7 +85,7 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     shown = everything[offset : offset + k]
     points, regions = ranking.best_parts(shown)
     scores, probabilities = encoded.scores_and_probabilities(points)
-    # The best answers of all say whether there is a match, whichever page is asked for.
+    # The best answers of all decide if there is a match, on every page.
     top = ranked.entries[:k]
     best = probabilities if offset == 0 and not is_sorted else _probabilities(ranking, top)
     held = _held_words(entries, np.union1d(shown, top), ranked)

@@ -176,7 +176,7 @@ def prune(store: Store) -> int:
 
 
 def prune_daily(store: Store) -> None:
-    """Prune where nobody has done so for a day."""
+    """Prune once a day."""
     with store.reading() as db:
         oldest = db.value("SELECT time_ns FROM change ORDER BY id LIMIT 1")
         is_due = oldest is not None and oldest < next_time(db) - (CHANGE_DAYS + 1) * _DAY_NS

@@ -217,7 +217,7 @@ def remove_model(db: Connection, model: Model) -> bool:
 
 
 def chosen_name(name: str, taken: Collection[str]) -> str:
-    """Return a name that somebody chose for a model, or raise where it is taken or cannot be one."""
+    """Return a chosen name of a model, or raise where it is taken or cannot be one."""
     if unique_name(name, ()) != name:
         raise InvalidInputError(
             f"{name!r} cannot name a retriever; use up to {LONGEST_NAME} printable letters without /"

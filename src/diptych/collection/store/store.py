@@ -42,7 +42,7 @@ MAX_IDLE_CONNECTIONS = 16
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
 
 _OWN_FILES = (DATABASE, WRITE_LOCK, RESERVE, DERIVED)
-_MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/etc/mtab")
 
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
@@ -566,11 +566,12 @@ def reject_network_file_system(folder: Path) -> None:
     """Raise where SQLite cannot share its log among processes."""
     place, kind, depth = folder.resolve(), "", -1
     with suppress(OSError):
-        for line in _MOUNTS.read_text().splitlines():
-            mounted, _, source = line.partition(" - ")
-            point = Path(mounted.split()[4].encode().decode("unicode_escape"))
+        for line in MOUNTS.read_text().splitlines():
+            _, mounted, mounted_kind, *_ = line.split()
+            # Blanks are written as octal numbers.
+            point = Path(mounted.encode().decode("unicode_escape"))
             if place.is_relative_to(point) and len(point.parts) >= depth:
-                kind, depth = source.split()[0], len(point.parts)
+                kind, depth = mounted_kind, len(point.parts)
     if kind in NETWORK_FILE_SYSTEMS:
         raise CollectionError(
             f"{folder} is on a network file system ({kind}), where SQLite may lose data: "

@@ -177,7 +177,7 @@ def _copy_sqlite(store: SqliteStore, copy: Path) -> tuple[int, bool]:
             raw.execute("PRAGMA journal_mode=DELETE")
             root = os.path.abspath(store.folder / _root_in(db))
             raw.execute("UPDATE meta SET value = ? WHERE name = 'root'", (root,))
-            # Without it, nobody can tell from a backup whose searches are in it.
+            # Without the salt, searches in a backup cannot be matched to visitors.
             raw.execute("DELETE FROM visitor_salt")
             problem = raw.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except NoRoomError as error:

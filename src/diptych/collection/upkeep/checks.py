@@ -64,7 +64,7 @@ def verify(store: Store) -> list[Damage]:
 def repair(store: Store) -> list[Damage]:
     """Make again what can be made, remove damaged rows that are, and return what stays damaged: restore a backup.
 
-    What is removed is made again from the pictures: points and thumbnails by the caller, the rest by whoever needs it.
+    What is removed is made again from the pictures: points and thumbnails by the caller, the rest when it is needed.
     """
     found = verify(store)
     if not found:

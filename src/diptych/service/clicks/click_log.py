@@ -110,7 +110,7 @@ class ClickLog:
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
         unknown, a new one begins. ``visitor`` tells people apart, in any words; only a number is kept of them, see
-        :func:`~diptych.service.clicks.searches.visitor_number`, and None is somebody unknown. ``page`` says which
+        :func:`~diptych.service.clicks.searches.visitor_number`, and None for an unknown one. ``page`` says which
         of two interleaved retrievers each result came from; a search that begins with one has the id that its teams
         were drawn with. Never waits for the disk.
         """

@@ -35,7 +35,7 @@ _MAX_POSITIONS = 100
 # Queries that differ are mostly rare: these hold nearly all searches, and measuring them takes a moment.
 _MAX_MEASURED = 5_000
 _VISUAL_ABOVE = 0.5
-# The name of a picture that somebody has sent is no query.
+# The name of an uploaded picture is not a query.
 _UPLOAD = "upload:"
 Period = tuple[float, float]
 _GROUPS = """

@@ -167,7 +167,7 @@ class JobStore:
         self._store.write(cancel)
 
     def is_to_cancel(self, job: Job) -> bool:
-        """Return True if somebody wants a claimed job to stop, or if another runner has it."""
+        """Return True if a claimed job is to stop, or if another runner has it."""
         with self._store.reading() as db:
             return db.value(f"SELECT 1 FROM job WHERE {_IS_OWN} AND to_cancel = 0", (job.id, job.started)) is None
 
