@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.store.derived_arrays import DerivedArrays, newest_arrays, only_maker, save_arrays
+from diptych.collection.store.derived_arrays import Background, DerivedArrays, newest_arrays, only_maker, save_arrays
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.lru_cache import LRUCache
@@ -25,6 +26,8 @@ MAX_COUNTED_ALONE = 10_000
 """So many slices are counted faster one by one than all together."""
 MAX_CACHED_VALUES = 300_000
 _KIND = "columns"
+_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
+_NOWHERE = (np.nan, np.nan)
 _PAIRS_AT_ONCE = 5_000_000
 _BITS = 31
 _NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
@@ -34,10 +37,16 @@ _SCALE = 10**12
 
 @dataclass(frozen=True)
 class Base:
-    """All items after one change. ``value_owners`` has the items of each value in turn, from ``value_starts`` on."""
+    """All items after one change. ``value_owners`` has the items of each value in turn, from ``value_starts`` on.
+
+    The first five arrays are by item id: 0 is no month, and NaN no coordinate.
+    """
 
     alive: BoolArray
-    item_content: IntArray
+    content: IntArray
+    month: IntArray
+    latitude: FloatArray
+    longitude: FloatArray
     caption_ids: IntArray
     caption_items: IntArray
     caption_contents: IntArray
@@ -45,12 +54,6 @@ class Base:
     value_owners: IntArray
     field_values: IntArray
     field_starts: IntArray
-    months: AnyArray
-    month_starts: IntArray
-    month_owners: IntArray
-    located: IntArray
-    latitude: FloatArray
-    longitude: FloatArray
     names: tuple[str, ...]
     change: int
 
@@ -72,21 +75,20 @@ class Captions(NamedTuple):
     contents: IntArray
 
 
-@dataclass(frozen=True)
-class Patch:
+_ITEM = np.dtype(
+    [("item", "i8"), ("alive", "?"), ("content", "i4"), ("month", "i4"), ("latitude", "f8"), ("longitude", "f8")]
+)
+_CAPTION = np.dtype([("item", "i8"), ("id", "i8"), ("content", "i8")])
+_PAIR = np.dtype([("item", "i8"), ("value", "i8")])
+
+
+class Patch(NamedTuple):
     """The items changed since the base was made, and their rows, where they are still there."""
 
     changed: IntArray
-    items: IntArray
-    contents: IntArray
-    captions: Captions
-    pair_values: IntArray
-    pair_items: IntArray
-    taken_items: IntArray
-    months: AnyArray
-    located: IntArray
-    latitude: FloatArray
-    longitude: FloatArray
+    items: AnyArray
+    captions: AnyArray
+    pairs: AnyArray
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,27 @@ class Columns:
     @cached_property
     def alive(self) -> BoolArray:
         """Which ids are those of items."""
-        return _patched(self.base.alive, self.size, self.patch.changed, self.patch.items, True)
+        return self._by_item("alive", False)
 
     @cached_property
     def item_content(self) -> IntArray:
         """The content of the picture of each item, 0 for none."""
-        return _patched(self.base.item_content, self.size, self.patch.changed, self.patch.items, self.patch.contents)
+        return self._by_item("content", 0)
+
+    @cached_property
+    def coordinates(self) -> tuple[FloatArray, FloatArray]:
+        """Latitude and longitude of each item, NaN for none."""
+        return self._by_item("latitude", np.nan), self._by_item("longitude", np.nan)
+
+    def _by_item(self, name: str, missing: Any) -> AnyArray:
+        old: AnyArray = getattr(self.base, name)
+        if not len(self.patch.changed):
+            return old
+        array = np.full(self.size, missing, dtype=old.dtype)
+        array[: len(old)] = old
+        array[self.patch.changed] = missing
+        array[self.patch.items["item"]] = self.patch.items[name]
+        return array
 
     @cached_property
     def captions(self) -> Captions:
@@ -127,11 +144,10 @@ class Columns:
         if base.alive[known].any():
             stay = ~self._changed[old.items]
             old = Captions(*(one[stay] for one in old))
-        if not len(new.ids):
+        if not len(new):
             return old
-        joined = Captions(*(np.append(one, more.astype(np.int32)) for one, more in zip(old, new, strict=True)))
-        if (np.diff(joined.ids) > 0).all():
-            return joined
+        added = (new[name].astype(np.int32) for name in ("id", "item", "content"))
+        joined = Captions(*(np.append(one, more) for one, more in zip(old, added, strict=True)))
         order = np.argsort(joined.ids, kind="stable")
         return Captions(*(one[order] for one in joined))
 
@@ -160,15 +176,20 @@ class Columns:
         mask[_members(base.value_starts, base.value_owners, old)] = True
         if len(patch.changed):
             mask[patch.changed] = False
-            mask[patch.pair_items[np.isin(patch.pair_values, values)]] = True
+            mask[patch.pairs["item"][np.isin(patch.pairs["value"], values)]] = True
         return mask
 
     def value_counts(self, chosen: BoolArray | None) -> IntArray:
         """Return how many of the chosen items, or of all, have each value, by its id."""
-        base, patch = self.base, self.patch
-        counts = _counts(base.value_starts, base.value_owners, self._unchanged(chosen))
-        new = patch.pair_values if chosen is None else patch.pair_values[chosen[patch.pair_items]]
-        return _added(counts, np.bincount(new))
+        base, pairs, unchanged = self.base, self.patch.pairs, chosen
+        if len(self.patch.changed):
+            unchanged = ~self._changed if chosen is None else chosen & ~self._changed
+        old = _counts(base.value_starts, base.value_owners, unchanged)
+        new = np.bincount(pairs["value"] if chosen is None else pairs["value"][chosen[pairs["item"]]])
+        counts = np.zeros(max(len(old), len(new)), dtype=np.int64)
+        counts[: len(old)] += old
+        counts[: len(new)] += new
+        return counts
 
     @cached_property
     def live_counts(self) -> IntArray:
@@ -176,31 +197,11 @@ class Columns:
         return self.value_counts(None)
 
     def month_counts(self, chosen: BoolArray | None) -> dict[str, int]:
-        """Return how many of the chosen items were taken in each month, named by the first seven signs of the date."""
-        base, patch = self.base, self.patch
-        counts = _counts(base.month_starts, base.month_owners, self._unchanged(chosen))
-        found = dict(zip(base.months.tolist(), counts.tolist(), strict=True))
-        for item, month in zip(patch.taken_items.tolist(), patch.months.tolist(), strict=True):
-            if chosen is None or chosen[item]:
-                found[month] = found.get(month, 0) + 1
-        return {month: count for month, count in found.items() if count}
-
-    @cached_property
-    def located(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The items with coordinates, and these."""
-        base, patch = self.base, self.patch
-        old: tuple[AnyArray, ...] = (base.located, base.latitude, base.longitude)
-        if not len(patch.changed):
-            return base.located, base.latitude, base.longitude
-        stay = ~self._changed[base.located]
-        new = (patch.located, patch.latitude, patch.longitude)
-        ids, north, east = (np.append(one[stay], more) for one, more in zip(old, new, strict=True))
-        return ids, north, east
-
-    def _unchanged(self, chosen: BoolArray | None) -> BoolArray | None:
-        if not len(self.patch.changed):
-            return chosen
-        return ~self._changed if chosen is None else chosen & ~self._changed
+        """Return how many of the chosen items were taken in each month, or in a year where no more is known."""
+        months = self._by_item("month", 0)
+        counts = np.bincount(months if chosen is None else months[chosen])
+        codes = (code for code in np.flatnonzero(counts).tolist() if code)
+        return {f"{code // 100:04}{f'-{code % 100:02}' if code % 100 else ''}": int(counts[code]) for code in codes}
 
 
 def _members(starts: IntArray, owners: IntArray, places: IntArray) -> IntArray:
@@ -225,21 +226,10 @@ def _counts(starts: IntArray, owners: IntArray, chosen: BoolArray | None) -> Int
     return counts
 
 
-def _added(left: IntArray, right: IntArray) -> IntArray:
-    longer, shorter = (left, right) if len(left) >= len(right) else (right.copy(), left)
-    longer[: len(shorter)] += shorter
-    return longer
-
-
-def _patched(old: AnyArray, size: int, gone: IntArray, places: IntArray, new: Any) -> AnyArray:
-    """Return an array with other values at some places, and nothing where rows are gone."""
-    if not len(gone) and not len(places):
-        return old
-    array = np.zeros(size, dtype=old.dtype)
-    array[: len(old)] = old
-    array[gone] = 0
-    array[places] = new
-    return array
+def _month_code(taken: str) -> int:
+    """Return year and month as one number, 0 for what is no date; the month is 0 where it is not known."""
+    found = _MONTH.fullmatch(taken[:7])
+    return 100 * int(found[1]) + int(found[2] or 0) if found else 0
 
 
 def base_of(db: Connection) -> Base:
@@ -250,29 +240,34 @@ def base_of(db: Connection) -> Base:
     )
     texts = db.ids("SELECT id FROM item WHERE content IS NULL ORDER BY id")
     size = int(max(pictures.max(initial=0), texts.max(initial=0))) + 1
-    alive, item_content = np.zeros(size, dtype=bool), np.zeros(size, dtype=np.int32)
+    alive = np.zeros(size, dtype=bool)
+    item_content, month_of_item = np.zeros((2, size), dtype=np.int32)
+    latitude, longitude = np.full((2, size), np.nan)
     alive[pictures] = alive[texts] = True
     item_content[pictures] = contents
+    dated = "FROM item WHERE taken <> ''"
+    months = db.rows(f"SELECT substr(taken, 1, 7), count(*) {dated} GROUP BY substr(taken, 1, 7) ORDER BY 1")
+    codes = [_month_code(month) for month, _ in months]
+    month_of_item[db.ids(f"SELECT id {dated} ORDER BY taken, id")] = np.repeat(codes, [count for _, count in months])
+    located = "FROM item WHERE latitude IS NOT NULL AND longitude IS NOT NULL ORDER BY latitude, longitude, id"
+    owners = db.ids(f"SELECT id {located}")
+    for name, axis in (("latitude", latitude), ("longitude", longitude)):
+        axis[owners] = db.ids(f"SELECT CAST(round({name} * {_SCALE}.0) AS {db.words['int']}) {located}") / _SCALE
     items, captions = _pairs(db, "SELECT item * {0} + id FROM caption ORDER BY item, place")
     of_captions, by_content = _pairs(db, "SELECT content * {0} + id FROM caption ORDER BY content, id")
-    caption_items = np.zeros(int(captions.max(initial=0)) + 1, dtype=np.int32)
-    caption_contents = np.zeros_like(caption_items)
+    caption_items, caption_contents = np.zeros((2, int(captions.max(initial=0)) + 1), dtype=np.int32)
     caption_items[captions] = items
     caption_contents[by_content] = of_captions
     captions = np.sort(captions).astype(np.int32)
     names = tuple(name for (name,) in db.rows("SELECT DISTINCT field FROM value ORDER BY field"))
     values = [db.ids("SELECT id FROM value WHERE field = ? ORDER BY id", (name,)) for name in names]
-    dated = "FROM item WHERE taken <> ''"
-    months = db.rows(f"SELECT substr(taken, 1, 7), count(*) {dated} GROUP BY substr(taken, 1, 7) ORDER BY 1")
-    located = "FROM item WHERE latitude IS NOT NULL AND longitude IS NOT NULL ORDER BY latitude, longitude, id"
-    north, east = (
-        db.ids(f"SELECT CAST(round({axis} * {_SCALE}.0) AS {db.words['int']}) {located}") / _SCALE
-        for axis in ("latitude", "longitude")
-    )
     value_starts, value_owners = _value_owners(db)
     return Base(
         alive=alive,
-        item_content=item_content,
+        content=item_content,
+        month=month_of_item,
+        latitude=latitude,
+        longitude=longitude,
         caption_ids=captions,
         caption_items=caption_items[captions],
         caption_contents=caption_contents[captions],
@@ -280,12 +275,6 @@ def base_of(db: Connection) -> Base:
         value_owners=value_owners,
         field_values=np.concatenate([_NO_IDS, *values]),
         field_starts=_starts([len(ids) for ids in values]),
-        months=np.array([month for month, _ in months], dtype="U7"),
-        month_starts=_starts([count for _, count in months]),
-        month_owners=db.ids(f"SELECT id {dated} ORDER BY taken, id").astype(np.int32),
-        located=db.ids(f"SELECT id {located}"),
-        latitude=north,
-        longitude=east,
         names=names,
         change=change,
     )
@@ -320,58 +309,28 @@ def _starts(counts: Any) -> IntArray:
 
 def columns_of(db: Connection) -> Columns:
     """Return the columns of all items that a transaction sees, without any file."""
-    base = base_of(db)
-    return Columns(base, _patch_of(db, _NO_IDS), base.change)
+    return _columns_from(base_of(db))
 
 
-def _patch_of(db: Connection, changed: IntArray) -> Patch:
+def _columns_from(base: Base) -> Columns:
+    return Columns(base, Patch(_NO_IDS, *(np.zeros(0, dtype=row) for row in (_ITEM, _CAPTION, _PAIR))), base.change)
+
+
+def _patched(old: Patch, db: Connection, changed: IntArray) -> Patch:
+    """Return a patch with the present rows of items that have changed instead of theirs."""
     condition, values = db.among("id", changed)
-    rows = db.rows(f"SELECT id, content, substr(taken, 1, 7), latitude, longitude FROM item WHERE {condition}", values)
+    rows = db.rows(f"SELECT id, content, taken, latitude, longitude FROM item WHERE {condition}", values)
+    items = [
+        (number, True, content or 0, _month_code(taken), *((north, east) if None not in (north, east) else _NOWHERE))
+        for number, content, taken, north, east in rows
+    ]
     condition, values = db.among("item", changed)
-    captions = db.rows(f"SELECT id, item, content FROM caption WHERE {condition} ORDER BY id", values)
-    pair_values, pair_items = _integers(db.rows(f"SELECT value, item FROM item_value WHERE {condition}", values), 2)
-    dated = [(number, month) for number, _, month, *_ in rows if month]
-    located = [(number, north, east) for number, _, _, north, east in rows if north is not None and east is not None]
-    return Patch(
-        changed,
-        np.array([row[0] for row in rows], dtype=np.int64),
-        np.array([row[1] or 0 for row in rows], dtype=np.int64),
-        Captions(*_integers(captions, 3)),
-        pair_values,
-        pair_items,
-        np.array([number for number, _ in dated], dtype=np.int64),
-        np.array([month for _, month in dated], dtype="U7"),
-        np.array([row[0] for row in located], dtype=np.int64),
-        np.array([row[1] for row in located], dtype=np.float64),
-        np.array([row[2] for row in located], dtype=np.float64),
-    )
-
-
-def _integers(rows: list[tuple[Any, ...]], n_columns: int) -> IntArray:
-    return np.array(rows, dtype=np.int64).reshape(-1, n_columns).T
-
-
-def _joined(old: Patch, new: Patch) -> Patch:
-    """Return the rows of a patch, those of newer ones instead of theirs."""
-    if not len(old.changed):
-        return new
-    items, captions, pairs, dated, located = (
-        ~np.isin(ids, new.changed)
-        for ids in (old.items, old.captions.items, old.pair_items, old.taken_items, old.located)
-    )
-    return Patch(
-        np.union1d(old.changed, new.changed),
-        np.append(old.items[items], new.items),
-        np.append(old.contents[items], new.contents),
-        Captions(*(np.append(one[captions], more) for one, more in zip(old.captions, new.captions, strict=True))),
-        np.append(old.pair_values[pairs], new.pair_values),
-        np.append(old.pair_items[pairs], new.pair_items),
-        np.append(old.taken_items[dated], new.taken_items),
-        np.append(old.months[dated], new.months),
-        np.append(old.located[located], new.located),
-        np.append(old.latitude[located], new.latitude),
-        np.append(old.longitude[located], new.longitude),
-    )
+    captions = db.rows(f"SELECT item, id, content FROM caption WHERE {condition} ORDER BY id", values)
+    pairs = db.rows(f"SELECT item, value FROM item_value WHERE {condition}", values)
+    new = (np.array(items, dtype=_ITEM), np.array(captions, dtype=_CAPTION), np.array(pairs, dtype=_PAIR))
+    kept = (rows[~np.isin(rows["item"], changed)] for rows in old[1:])
+    joined = (np.append(one, more) for one, more in zip(kept, new, strict=True))
+    return Patch(np.union1d(old.changed, changed), *joined)
 
 
 class ColumnCache:
@@ -381,16 +340,14 @@ class ColumnCache:
         self._store = store
         self._lock = threading.Lock()
         self._columns: Columns | None = None
-        self._remade: Base | None = None
-        self._thread: threading.Thread | None = None
+        self._background = Background("diptych-columns")
+        self.wait = self._background.wait
 
     def current(self, db: Connection) -> Columns:
         """Return the columns after the last change that a transaction sees, or a later one."""
         last = int(db.value("SELECT max(id) FROM change") or 0)
         with self._lock:
             known = self._columns
-            if self._remade is not None and not db.writes:
-                known, self._remade = _columns_from(db, self._remade), None
             if known is None or known.change < last:
                 known = self._followed(db, known, last)
             if not db.writes:
@@ -398,60 +355,46 @@ class ColumnCache:
                 self._columns = known
             return known
 
-    def wait(self) -> None:
-        """Wait for a base that is being made in the background."""
-        if self._thread is not None:
-            self._thread.join()
-
     def _followed(self, db: Connection, known: Columns | None, last: int) -> Columns:
-        if known is None:
+        if known is None or _is_long(known):
             base = newest_base(self._store.derived, last)
-            known = self._made(db) if base is None else _columns_from(db, base)
+            if base is not None and (known is None or base.change > known.base.change):
+                known = _columns_from(base)
+        known = known or self._made(db)
         changed = db.ids("SELECT DISTINCT item FROM change WHERE id > ? AND item IS NOT NULL", (known.change,))
         forgotten = int(db.value("SELECT min(id) FROM change") or 0) > known.change + 1
         if forgotten or len(changed) > MAX_CHANGED_AT_ONCE:
             known, changed = self._made(db), _NO_IDS
-        patch = _joined(known.patch, _patch_of(db, changed)) if len(changed) else known.patch
-        n_items = len(known.base.alive)
-        if len(patch.changed) > min(MAX_CHANGED, max(1000, n_items // 10)):
-            if n_items <= MAX_ITEMS_IN_MEMORY:
+        if len(changed):
+            known = replace(known, patch=_patched(known.patch, db, changed))
+        if _is_long(known):
+            if len(known.base.alive) <= MAX_ITEMS_IN_MEMORY:
                 return self._made(db)
             if not db.writes:
-                self._remake_in_background()
+                self._background.start(self._remake)
         names, rows = known.names_of_new_values, known.value_rows
         newest = max(names, default=int(known.base.field_values.max(initial=0)))
         new = dict(db.rows("SELECT id, field FROM value WHERE id > ?", (newest,)))
         if db.writes:
             rows = LRUCache(rows.max_size, rows.size_of)
-        return Columns(known.base, patch, last, names | new if new else names, rows, lock=known.lock)
+        return Columns(known.base, known.patch, last, names | new if new else names, rows, lock=known.lock)
 
     def _made(self, db: Connection) -> Columns:
         base = base_of(db)
         if len(base.alive) > MAX_ITEMS_IN_MEMORY and not db.writes:
             with only_maker(self._store.derived, _KIND) as is_only:
                 base = save_base(self._store.derived, base) if is_only else base
-        return _columns_from(db, base)
-
-    def _remake_in_background(self) -> None:
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._remake, name="diptych-columns", daemon=True)
-            self._thread.start()
+        return _columns_from(base)
 
     def _remake(self) -> None:
-        """Make a new base, or take that of another process; what goes wrong leaves the old one."""
-        derived = self._store.derived
-        with suppress(Exception), only_maker(derived, _KIND) as is_only, self._store.reading() as db:
-            known, last = self._columns, int(db.value("SELECT max(id) FROM change") or 0)
-            newest = newest_base(derived, last)
-            if newest is None or known is None or newest.change <= known.base.change:
-                newest = save_base(derived, base_of(db)) if is_only else None
-            if newest is not None:
-                with self._lock:
-                    self._remade = newest
+        with only_maker(self._store.derived, _KIND) as is_only, self._store.reading() as db:
+            if is_only:
+                save_base(self._store.derived, base_of(db))
 
 
-def _columns_from(db: Connection, base: Base) -> Columns:
-    return Columns(base, _patch_of(db, _NO_IDS), base.change)
+def _is_long(known: Columns) -> bool:
+    """Return True if a patch is so long that a new base is worth its time."""
+    return len(known.patch.changed) > min(MAX_CHANGED, max(1000, len(known.base.alive) // 10))
 
 
 def newest_base(derived: Path, last: int) -> Base | None:

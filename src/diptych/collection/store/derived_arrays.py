@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +63,30 @@ def save_arrays(
             # What another process has mapped stays readable.
             shutil.rmtree(other, ignore_errors=True)
     return _opened(folder, change)
+
+
+class Background:
+    """At most one thread that makes arrays; what goes wrong there leaves the earlier ones."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Run a job in the background, unless one is running."""
+
+        def run() -> None:
+            with suppress(Exception):
+                job()
+
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the end of the job."""
+        if self._thread is not None:
+            self._thread.join()
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,7 +24,6 @@ _NO_FACETS = ("taken", "latitude", "longitude", "altitude")
 # Fields of photographs that few people choose by.
 _TECHNICAL = ("aperture", "exposure", "focal_length", "iso", "orientation", "taken_from")
 _MAX_WHOLE = 1e15
-_MONTH = re.compile(r"[0-9]{4}(-[0-9]{2})?")
 _STEPS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _CELLS_ACROSS = 36
 _DIGITS = 4
@@ -206,22 +204,18 @@ def _plain_text(value: Any) -> str:
 def timeline(db: Connection, columns: Columns, wanted: Filter | None) -> tuple[Period, ...]:
     """Return the months in which the items that meet a filter were taken, the earliest first."""
     counts = columns.month_counts(chosen_items(db, columns, wanted))
-    return tuple(
-        Period(month, count, str(Filter("=", field="taken", value=month)))
-        for month, count in sorted(counts.items())
-        if _MONTH.fullmatch(month)
-    )
+    return tuple(Period(month, count, str(Filter("=", field="taken", value=month))) for month, count in counts.items())
 
 
 def map_cells(db: Connection, columns: Columns, wanted: Filter | None, box: Box) -> tuple[MapCell, ...]:
     """Return the fields of a map of some part of the world that have items in them, the fullest first."""
     step = next((step for step in _STEPS if (box.east - box.west) / step >= _CELLS_ACROSS), _STEPS[-1])
-    ids, norths, easts = columns.located
+    norths, easts = columns.coordinates
     chosen = chosen_items(db, columns, wanted)
-    there = np.flatnonzero(box.holds(norths, easts) if chosen is None else box.holds(norths, easts) & chosen[ids])
-    if not len(there):
+    ids = np.flatnonzero(box.holds(norths, easts) if chosen is None else box.holds(norths, easts) & chosen)
+    if not len(ids):
         return ()
-    ids, norths, easts = ids[there], norths[there], easts[there]
+    norths, easts = norths[ids], easts[ids]
     # The very numbers that the filters will have, so that a filter finds what was counted.
     rows, across = _edges(-90, 90, step), _edges(-180, 180, step)
     cells: IntArray = _place_between(rows, norths) * len(across) + _place_between(across, easts)

@@ -55,8 +55,7 @@ def _matching(db: Connection, columns: Columns, wanted: Filter) -> BoolArray:
     if operator == "!=":
         return ~_matching(db, columns, replace(wanted, operator="="))
     if wanted.is_geographic:
-        ids, north, east = columns.located
-        return _mask(columns, ids[region_of(wanted.field.lower(), wanted.value).holds(north, east)])
+        return region_of(wanted.field.lower(), wanted.value).holds(*columns.coordinates)
     name = field_name(wanted.field)
     if name == "kind":
         texts = _mask(columns, db.ids("SELECT id FROM item WHERE path IS NULL"))

@@ -6,7 +6,6 @@ import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -14,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
-from diptych.collection.store.derived_arrays import DerivedArrays, newest_arrays, only_maker, save_arrays
+from diptych.collection.store.derived_arrays import Background, DerivedArrays, newest_arrays, only_maker, save_arrays
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.collection.store.values import LABEL
@@ -226,16 +225,12 @@ class SuggestionCache:
         self._lock = threading.Lock()
         self._base: tuple[int, SuggestionIndex] | None = None
         self._patch: tuple[int, SuggestionIndex] | None = None
-        self._thread: threading.Thread | None = None
+        self._background = Background("diptych-suggestions")
+        self.wait = self._background.wait
 
     def suggestions(self, db: Connection, prefix: str, limit: int) -> list[Suggestion]:
         """Return at most ``limit`` ways to go on with a query."""
         return suggestions(self._indexes(db), prefix, limit)
-
-    def wait(self) -> None:
-        """Wait for a count in the background."""
-        if self._thread is not None:
-            self._thread.join()
 
     def _indexes(self, db: Connection) -> list[SuggestionIndex]:
         last = int(db.value("SELECT max(id) FROM change") or 0)
@@ -254,18 +249,15 @@ class SuggestionCache:
                 return [self._base[1]]
             sql = "SELECT DISTINCT item FROM change WHERE id > ? AND item IS NOT NULL"
             changed = db.ids(f"{sql} ORDER BY item DESC LIMIT {MAX_CHANGED}", (since,))
-            if len(changed) >= min(MAX_CHANGED, n_items // 10) and not (self._thread and self._thread.is_alive()):
-                self._thread = threading.Thread(target=self._recount, name="diptych-suggestions", daemon=True)
-                self._thread.start()
+            if len(changed) >= min(MAX_CHANGED, n_items // 10):
+                self._background.start(self._recount)
             self._patch = last, _index_of(db, changed)
             return [base, self._patch[1]]
 
     def _recount(self) -> None:
-        # After an error the earlier suggestions stay.
-        with suppress(Exception):
-            base = self._counted()
-            with self._lock:
-                self._base, self._patch = base, None
+        base = self._counted()
+        with self._lock:
+            self._base, self._patch = base, None
 
     def _counted(self) -> tuple[int, SuggestionIndex]:
         """Count everything, in short transactions: one that lasts would hold up the log's checkpoints."""
