@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from diptych.cli.commands.serve import listen
+from diptych.service.operations.server import listen
 
 
 def test_connections_send_at_once() -> None:

@@ -23,7 +23,6 @@ import uvicorn
 from httpx import create_ssl_context
 
 from diptych import Retriever
-from diptych.cli.commands.serve import listen
 from diptych.collection import Collection, Record
 from diptych.collection.store.store import SqliteStore, Store
 from diptych.collection.trusted_root import trust_root
@@ -32,7 +31,7 @@ from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA
 from diptych.service.app import create_app
-from diptych.service.operations.server import server_config
+from diptych.service.operations.server import listen, server_config
 from diptych.service.settings import Limits, Settings
 from tests.collection.store.conftest import postgres_address, postgres_server, store
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -361,26 +361,13 @@ HALF_A_BODY = b"POST /v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 
 
 
 @pytest.mark.parametrize("said", [b"", HALF_A_HEAD, HALF_A_BODY])
-def test_a_client_that_holds_all_connections_locks_nobody_out(shared_service: Start, said: bytes) -> None:
-    service = shared_service(limits={"connections": 20, "connections_per_client": 12})
+def test_a_client_that_holds_many_connections_locks_nobody_out(shared_service: Start, said: bytes) -> None:
+    service = shared_service(limits={"requests_per_second": 0.0})
     with ExitStack() as closing:
-        held = [closing.enter_context(connected(service.port)) for _ in range(40)]
+        held = [closing.enter_context(connected(service.port)) for _ in range(400)]
         for connection in held:
-            with suppress(OSError):
-                connection.sendall(said)
+            connection.sendall(said)
         assert httpx.get(f"{service.url}/health", timeout=30).status_code == 200
-        # Those that waited longest made room.
-        assert sum(map(is_open, held)) <= 12
-        assert not any(map(is_open, held[:20]))
-
-
-def test_clients_behind_a_proxy_share_its_connections(shared_service: Start) -> None:
-    limits = {"connections": 20, "connections_per_client": 2}
-    service = shared_service(limits=limits, trusted_proxies=("127.0.0.0/8",), public=True)
-    with ExitStack() as closing:
-        held = [closing.enter_context(connected(service.port)) for _ in range(10)]
-        assert httpx.get(f"{service.url}/health", timeout=30).status_code == 200
-        assert all(map(is_open, held))
 
 
 def test_a_search_that_lasts_longer_than_a_body_may_take_is_no_slow_body(shared_service: Start) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 class Limits:
     """Bounds on what a client may send and ask for; each keeps one client from starving the others.
 
-    ``requests_per_second`` and ``burst`` are those of a token bucket per client address; 0 switches it off. Beyond
-    ``connections`` of a process, or ``connections_per_client``, a new connection takes the place of an idle one. Of one
-    visitor ``logged_per_minute`` searches and as many clicks are logged by a process.
+    ``requests_per_second`` and ``burst`` are those of a token bucket per client address; 0 switches it off. Of
+    one visitor ``logged_per_minute`` searches and as many clicks are logged by a process.
     """
 
     upload_bytes: int = 20 * 2**20
@@ -31,8 +30,6 @@ class Limits:
     write_wait_seconds: float = 30.0
     requests_per_second: float = 50.0
     burst: int = 200
-    connections: int = 768
-    connections_per_client: int = 256
     logged_per_minute: int = 60
 
 

@@ -219,7 +219,8 @@ def choose_demo(data: DemoData, *, everything: bool) -> DemoCollection:
 
 def serve_page(shown: DemoCollection, *, open_page: bool) -> None:
     """Serve the collection to this machine until it is told to end, on the usual port or any that is free."""
-    from diptych.cli.commands.serve import listen, serve
+    from diptych.cli.commands.serve import serve
+    from diptych.service.operations.server import listen
 
     port = _PORT
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import sys
@@ -27,8 +26,6 @@ from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogF
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
-    import socket
-
     from diptych.service.settings import Settings
 
 _PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
@@ -111,6 +108,7 @@ def serve(
     check_packages()
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
+    from diptych.service.operations.server import listen
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
     from diptych.service.settings import Limits, Settings
@@ -276,27 +274,6 @@ def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded
     if token is None:
         raise InvalidInputError(no_token_message(host))
     return True
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, or raise an error that names a port that is free."""
-    import socket
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, UnicodeError) as problem:
-        reason = problem.errno if isinstance(problem, OSError) else None
-        if reason == errno.EADDRINUSE:
-            with socket.create_server((host, 0), family=family) as other:
-                free = other.getsockname()[1]
-            raise InvalidInputError(f"port {port} is in use; {free} is free: --port {free}") from None
-        if reason == errno.EACCES:
-            raise InvalidInputError(f"port {port} is for the system; choose one above 1023") from None
-        raise InvalidInputError(f"cannot listen on {host}: {problem}; give an address such as 127.0.0.1") from None
-    # Connections inherit it. Otherwise the body of an answer waits 40 ms for the client to acknowledge its headers.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 def page_address(host: str, port: int) -> str:

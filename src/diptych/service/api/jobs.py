@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi import APIRouter, Path, Query, Response, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
@@ -69,7 +69,7 @@ def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     response_class=StreamingResponse,
     responses={status.HTTP_200_OK: _EVENTS},
 )
-async def follow_job(request: Request, context: Context, hosted: Hosted, job_id: JobId) -> StreamingResponse:
+async def follow_job(context: Context, hosted: Hosted, job_id: JobId) -> StreamingResponse:
     """Follow a job: a server-sent event with each change, until it is over or the service ends."""
     runner = context.jobs[hosted.name]
     await run_in_threadpool(_find_job, runner, job_id)
@@ -77,7 +77,7 @@ async def follow_job(request: Request, context: Context, hosted: Hosted, job_id:
         detail = f"{_MOST_STREAMS} jobs are being followed; ask for the job itself now and then."
         raise Problem(503, "busy", detail, headers={"Retry-After": "2"})
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(request, context, runner, job_id), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(context, runner, job_id), media_type="text/event-stream", headers=headers)
 
 
 @router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
@@ -103,12 +103,11 @@ def start_job(
     return _document(job)
 
 
-async def _events(request: Request, context: ServiceContext, runner: JobRunner, job_id: str) -> AsyncIterator[str]:
+async def _events(context: ServiceContext, runner: JobRunner, job_id: str) -> AsyncIterator[str]:
     last, quiet, is_over = None, 0, False
     context.job_streams += 1
     try:
-        # The server says when it ends; it would wait for this answer otherwise.
-        while not (is_over or request.scope["state"].get("is_ending")):
+        while not is_over:
             job = await run_in_threadpool(runner.store.find, job_id)
             if job is None:
                 return
@@ -119,6 +118,9 @@ async def _events(request: Request, context: ServiceContext, runner: JobRunner, 
             quiet += 1
             if not is_over:
                 await asyncio.sleep(_LOOK_SECONDS)
+    except asyncio.CancelledError:
+        # The service ends; so does the stream, as if the job were over.
+        return
     finally:
         context.job_streams -= 1
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from uvicorn.supervisors import Multiprocess
 
 from diptych.service.operations.logging import SHARED_FOLDER_VARIABLE, LogFormat, configure_logging
-from diptych.service.operations.server import run_server, server_config
+from diptych.service.operations.server import allow_many_connections, run_server, server_config
 from diptych.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def launch(
     """Serve on a socket until the process is told to end: in this process, or in several that share the socket."""
     format: LogFormat = log_format if log_format != "auto" else "text" if sys.stderr.isatty() else "json"
     configure_logging(format, quiet=quiet)
+    allow_many_connections()
     if settings.workers == 1:
         # Imported where requests are answered: a supervisor needs no application.
         from diptych.service.app import create_app

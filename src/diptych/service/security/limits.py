@@ -47,7 +47,8 @@ class BoundedBody:
         async def bounded_send(message: Message) -> None:
             # Whatever the application makes of half a body, the client is told what was wrong with it.
             if self._problem is None or self._is_answered:
-                if not (self._is_answered or self._is_whole or awaits_permission):
+                is_refused = message.get("status", 500) < 500
+                if is_refused and not (self._is_answered or self._is_whole or awaits_permission):
                     # Refused before it was read, as for want of a token.
                     self._is_whole = True
                     await drain(receive)
