@@ -10,13 +10,14 @@ import argparse
 import json
 import math
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 RECORD = Path(__file__).with_name("results") / "reliability.jsonl"
 
@@ -100,15 +101,22 @@ def wait_until(is_over: Callable[[], bool], seconds: float) -> None:
 
 
 def processor_seconds_of(pid: int) -> float:
-    """Return the processor time of a process as Linux tells it, infinity where it does not."""
+    """Return the processor time of a process, infinity where it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
         return math.inf
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return times.user + times.system
+
+
+def has_ended(pid: int) -> bool:
+    """Return True if a process has ended, also where its parent has not heard of it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def processor_seconds() -> float:
     """Return the processor time of this process and of those that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(os.times()[:4])

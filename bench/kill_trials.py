@@ -2,14 +2,14 @@
 
     python -m bench.kill_trials [--fault client | server | primary | pause]
 
-A child process adds, changes and removes items, albums, saved searches and retrievers, loads columns, takes back
-retrievers and cleans up, and says before each step what it is about to do and after it that it is done. The parent
-kills it (SIGKILL) at a random moment, reopens the collection and checks it: everything acknowledged is there as
+A writer, a process of its own, adds, changes and removes items, albums, saved searches and retrievers, loads columns,
+takes back retrievers and cleans up, and says before each step what it is about to do and after it that it is done. The
+parent kills it (SIGKILL) at a random moment, reopens the collection and checks it: everything acknowledged is there as
 acknowledged, what was removed is gone, the step under way has left each item as it was before or after, never in
 between, and every point of every finished retriever is the one that it gives.
 
 The usual collection is a folder. With a ``--fault`` it is one of a PostgreSQL server that this command starts: killed
-are the child, the server, or the primary, whose synchronous replica is promoted; or there are two children, of which
+are the writer, the server, or the primary, whose synchronous replica is promoted; or there are two writers, of which
 one is stopped for a while at a random moment (SIGSTOP), also longer than others wait for it, while the other goes on.
 The command exits with 1 when a trial fails; ``bench/campaign.py`` has its options.
 """
@@ -20,18 +20,19 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench.campaign import Outcome, campaign, failures, processor_seconds_of, wait_until
+from bench.campaign import Outcome, campaign, failures, has_ended, processor_seconds_of, wait_until
 from diptych.collection import Collection
 from tests.doubles import ToyRetriever, wrong_points
 from tests.doubles.postgres_server import PostgresServer
-from tests.doubles.random_writer import state_of
+from tests.doubles.random_writer import Writers, state_of
 
 START_S = 120.0
 SCHEMA = "trials"
@@ -42,37 +43,47 @@ State = dict[str, Any]
 def wait_for_work(pid: int, seconds: float) -> None:
     """Wait until a process has worked for some time."""
     ends = processor_seconds_of(pid) + seconds
-    wait_until(lambda: processor_seconds_of(pid) >= ends, 30 * seconds)
+    wait_until(lambda: processor_seconds_of(pid) >= ends or has_ended(pid), 30 * seconds)
 
 
 class Trials:
-    """Runs children against one collection, wherever it is, and remembers what was acknowledged."""
+    """Runs writers against one collection, wherever it is, and remembers what was acknowledged."""
 
-    def __init__(self, location: str, workplace: Path, seed: int) -> None:
+    CHECKED_CAPTIONS: int | None = None
+
+    def __init__(self, location: str, workplace: Path, seed: int, environment: Mapping[str, str] | None = None) -> None:
         self.location = location
         self.workplace = workplace
         self.seed = seed
         self.dice = random.Random(seed)
         self.acknowledged: State = {}
         self.steps = 0
+        self.writers = Writers(environment)
         Collection.create(location, ToyRetriever(), root=workplace, load_retriever=ToyRetriever.load).close()
 
     def run(self, number: int, seconds: float) -> list[str]:
-        """Let a child work for some time, kill it, and return what is wrong with the collection."""
-        child = self.begin(1000 * self.seed + number)
-        wait_for_work(child.pid, seconds)
-        child.kill()
-        status = child.wait()
-        return self.problems() if status == -signal.SIGKILL else [f"the child ended by itself with {status}"]
+        """Let a writer work for some time, kill it, and return what is wrong with the collection."""
+        writer = self.begin(1000 * self.seed + number)
+        wait_for_work(writer, seconds)
+        status = self.kill(writer)
+        return self.problems() if status == -signal.SIGKILL else [f"the writer ended by itself with {status}"]
 
-    def begin(self, seed: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:
-        """Start a child, and return when it has opened the collection."""
+    def begin(self, seed: int, *, is_alone: bool = True) -> int:
+        """Start a writer, and return its process when it has opened the collection."""
         log = self.workplace / f"log-{seed}"
-        command = [sys.executable, "-m", "tests.doubles.random_writer", self.location, str(self.workplace), str(seed)]
-        with log.open("w") as stream:
-            child = subprocess.Popen([*command, *options], stdout=stream, env={**os.environ, **environment})
-        wait_until(lambda: "\n" in log.read_text() or child.poll() is not None, START_S)
-        return child
+        log.touch()
+        pid = self.writers.begin(log, self.location, self.workplace, seed, is_alone=is_alone)
+        wait_until(lambda: "\n" in log.read_text() or has_ended(pid), START_S)
+        return pid
+
+    def kill(self, pid: int) -> int:
+        """Kill a writer, and return how it ended."""
+        os.kill(pid, signal.SIGKILL)
+        return self.writers.wait(pid)
+
+    def close(self) -> None:
+        """End the process that forks writers."""
+        self.writers.close()
 
     def under_way(self) -> State:
         """Take in what the children said, and return what they had begun and not finished."""
@@ -106,14 +117,17 @@ class Trials:
             for stored in collection.retrievers():
                 # One at rest gets the points of later items when it is used again.
                 if stored.ready and not stored.missing:
-                    wrong += wrong_points(collection, stored.name)
+                    wrong += wrong_points(collection, stored.name, self.dice, self.CHECKED_CAPTIONS)
         # The next trial starts from what is there.
         self.acknowledged = found
         return wrong
 
 
 class ServerTrials(Trials):
-    """Trials on a PostgreSQL server: the child, the server, or a primary whose replica takes over, is killed."""
+    """Trials on a PostgreSQL server: the writer, the server, or a primary whose replica takes over, is killed."""
+
+    # Each is a query of its own there.
+    CHECKED_CAPTIONS = 50
 
     def __init__(self, fault: str, workplace: Path, seed: int) -> None:
         self.fault = fault
@@ -128,11 +142,11 @@ class ServerTrials(Trials):
         return replica
 
     def run(self, number: int, seconds: float) -> list[str]:
-        """Let a child work for some time, kill it or the server, and return what is wrong with the collection."""
+        """Let a writer work for some time, kill it or the server, and return what is wrong with the collection."""
         if self.fault == "client":
             return super().run(number, seconds)
-        child = self.begin(1000 * self.seed + number)
-        wait_for_work(child.pid, seconds)
+        writer = self.begin(1000 * self.seed + number)
+        wait_for_work(writer, seconds)
         self.server.kill()
         if self.replica is not None:
             self.replica.promote()
@@ -142,12 +156,11 @@ class ServerTrials(Trials):
             self.location = self.server.address(SCHEMA)
         else:
             self.server.start()
-        # The child goes on by itself, or says that it could not.
+        # The writer goes on by itself, or says that it could not.
         time.sleep(self.dice.uniform(0.0, 0.5))
-        child.kill()
-        status = child.wait()
+        status = self.kill(writer)
         if status not in (0, -signal.SIGKILL):
-            return [f"the child ended by itself with {status}"]
+            return [f"the writer ended by itself with {status}"]
         wrong = self.problems()
         if self.fault == "primary":
             self.replica = self._standby()
@@ -155,6 +168,7 @@ class ServerTrials(Trials):
 
     def close(self) -> None:
         """End the servers."""
+        super().close()
         for server in (self.server, self.replica):
             if server is not None:
                 server.close()
@@ -164,44 +178,40 @@ class PauseTrials(ServerTrials):
     """Trials with two writers, of which one is stopped for a while."""
 
     def run(self, number: int, seconds: float) -> list[str]:
-        """Stop one of two children at a random moment, let the other work, and return what is wrong."""
+        """Stop one of two writers at a random moment, let the other work, and return what is wrong."""
         seeds = [1000 * self.seed + 2 * number + writer for writer in (0, 1)]
-        children = [self.begin(seed, "--shared") for seed in seeds]
-        self.dice.shuffle(children)
-        paused, other = children
-        wait_for_work(paused.pid, seconds)
-        paused.send_signal(signal.SIGSTOP)
+        writers = [self.begin(seed, is_alone=False) for seed in seeds]
+        self.dice.shuffle(writers)
+        paused, other = writers
+        wait_for_work(paused, seconds)
+        os.kill(paused, signal.SIGSTOP)
         is_long = self.dice.random() < LONG_PAUSE_SHARE
         time.sleep(LONG_PAUSE_S if is_long else self.dice.uniform(0.0, 1.0))
-        wait_for_work(other.pid, self.dice.uniform(0.0, 0.3))
+        wait_for_work(other, self.dice.uniform(0.0, 0.3))
         if self.dice.random() < 0.5:
-            paused.send_signal(signal.SIGCONT)
-            wait_for_work(paused.pid, self.dice.uniform(0.0, 0.3))
-        for child in children:
-            child.kill()
-        ends = [child.wait() for child in children]
-        wrong = [f"a child ended by itself with {status}" for status in ends if status not in (0, -signal.SIGKILL)]
+            os.kill(paused, signal.SIGCONT)
+            wait_for_work(paused, self.dice.uniform(0.0, 0.3))
+        ends = [self.kill(writer) for writer in writers]
+        wrong = [f"a writer ended by itself with {status}" for status in ends if status not in (0, -signal.SIGKILL)]
         return wrong + self.problems()
 
 
-def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> Outcome:
+def run_trials(trials: int, seed: int = 0, longest: float = 0.6) -> Outcome:
     """Run trials one after the other on one collection; return what was counted, and what went wrong."""
     with tempfile.TemporaryDirectory(prefix="diptych-kill-") as workplace:
         return _run(Trials(f"{workplace}/collection", Path(workplace), seed), trials, longest)
 
 
-def run_on_a_server(fault: str, trials: int, seed: int, longest: float = 1.0) -> Outcome:
+def run_on_a_server(fault: str, trials: int, seed: int, longest: float = 0.6) -> Outcome:
     """Run trials one after the other on one server."""
     with tempfile.TemporaryDirectory(prefix="diptych-kill-") as workplace:
-        runner = (PauseTrials if fault == "pause" else ServerTrials)(fault, Path(workplace), seed)
-        try:
-            return _run(runner, trials, longest)
-        finally:
-            runner.close()
+        kind = PauseTrials if fault == "pause" else ServerTrials
+        return _run(kind(fault, Path(workplace), seed), trials, longest)
 
 
 def _run(runner: Trials, trials: int, longest: float) -> Outcome:
-    failed, wrong = failures(trials, lambda number: runner.run(number, runner.dice.uniform(0.0, longest)))
+    with closing(runner):
+        failed, wrong = failures(trials, lambda number: runner.run(number, runner.dice.uniform(0.0, longest)))
     return {"trials": trials, "acknowledged": runner.steps, "lost": failed, "recovered": trials - failed}, wrong
 
 

@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -119,21 +120,20 @@ class PowerCuts(kill_trials.Trials):
     """Trials in which the machine loses its power with the process."""
 
     def __init__(self, workplace: Path, seed: int, *, is_synced: bool) -> None:
-        self.disk, self.shadow, self.n_cuts, self.is_synced = workplace / "disk", workplace / "shadow", 0, is_synced
+        self.disk, self.shadow, self.is_synced = workplace / "disk", workplace / "shadow", is_synced
         self.preload = {"LD_PRELOAD": str(build_shim(workplace)), "UNSYNCED_SHADOW": str(self.shadow)}
-        super().__init__(str(self.disk / "collection"), workplace, seed)
+        durability = {} if is_synced else {"DIPTYCH_DURABILITY": "process"}
+        super().__init__(str(self.disk / "collection"), workplace, seed, self.preload | durability)
 
     def run(self, number: int, seconds: float) -> list[str]:
-        """Let a child work for some time, cut the power, and return what is wrong with the collection."""
+        """Let a writer work for some time, cut the power, and return what is wrong with the collection."""
         shutil.rmtree(self.shadow, ignore_errors=True)
         self.shadow.mkdir()
         # Whatever is there when the machine starts is on the disk.
         subprocess.run([sys.executable, "-S", "-c", _SYNC_ALL, self.disk], env=os.environ | self.preload, check=True)
-        durability = {} if self.is_synced else {"DIPTYCH_DURABILITY": "process"}
-        child = self.begin(1000 * self.seed + number, **self.preload, **durability)
-        kill_trials.wait_for_work(child.pid, seconds)
-        child.kill()
-        child.wait()
+        writer = self.begin(1000 * self.seed + number)
+        kill_trials.wait_for_work(writer, seconds)
+        self.kill(writer)
         after = self.workplace / "after"
         Disk(self.shadow, self.dice).write(key_of(self.disk), self.disk, after)
         shutil.rmtree(self.disk)
@@ -152,17 +152,19 @@ class PowerCuts(kill_trials.Trials):
             return wrong + [problem for problem in collection.verify().problems if "unfinished" not in problem]
 
 
-def run_trials(trials: int, seed: int = 0, longest: float = 2.0, *, is_synced: bool = True) -> Outcome:
+def run_trials(trials: int, seed: int = 0, longest: float = 0.8, *, is_synced: bool = True) -> Outcome:
     """Cut the power again and again; return what was counted, and what went wrong.
 
     All trials have one collection; one that cannot be read ends the round.
     """
     counts, wrong = dict.fromkeys(("trials", "acknowledged", "lost", "corrupt", "recovered"), 0), list[str]()
-    with tempfile.TemporaryDirectory(prefix="diptych-power-") as base:
-        runner = PowerCuts(Path(base), 1000 * seed, is_synced=is_synced)
+    with (
+        tempfile.TemporaryDirectory(prefix="diptych-power-") as base,
+        closing(PowerCuts(Path(base), 1000 * seed, is_synced=is_synced)) as runner,
+    ):
         for number in range(trials):
             try:
-                problems = runner.run(number, runner.dice.uniform(0.3, longest))
+                problems = runner.run(number, runner.dice.uniform(0.0, longest))
                 outcome = "lost" if problems else "recovered"
             except Exception as problem:
                 outcome, problems = "corrupt", [f"{type(problem).__name__}: {problem}"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -201,14 +203,65 @@ def state_of(collection: Collection) -> dict[str, Any]:
     return items | dict(_albums(collection)) | searches | models
 
 
-def say(line: dict[str, Any]) -> None:
+def say(line: object) -> None:
     """Print a line at once: what was printed before the kill must reach the parent."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
+class Writers:
+    """A process that has imported all that writers need, and forks them: that is quicker than starting each."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "tests.doubles.random_writer"]
+        environment = {**os.environ, **(environment or {})}
+        self._forking = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def begin(self, log: Path, location: str, workplace: Path, seed: int, *, is_alone: bool = True) -> int:
+        """Start a writer that says in a log what it does; return its process."""
+        return self._ask([str(log), location, str(workplace), seed, is_alone])
+
+    def wait(self, pid: int) -> int:
+        """Wait until a writer has ended; return its exit code, which is negative for a signal."""
+        return self._ask(pid)
+
+    def close(self) -> None:
+        """End the process; writers end by themselves or are killed."""
+        self._forking.communicate()
+
+    def _ask(self, question: object) -> int:
+        assert self._forking.stdin is not None
+        assert self._forking.stdout is not None
+        self._forking.stdin.write(json.dumps(question) + "\n")
+        self._forking.stdin.flush()
+        return int(self._forking.stdout.readline())
+
+
+def fork_writers() -> None:
+    """Fork a writer for each list on standard input, and wait for one for each number."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if isinstance(asked, int):
+            answer = os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1])
+        elif not (answer := os.fork()):
+            log, location, workplace, seed, is_alone = asked
+            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), sys.stdout.fileno())
+            write(location, Path(workplace), seed, is_alone=is_alone)
+        say(answer)
+
+
+def write(location: str, workplace: Path, seed: int, *, is_alone: bool) -> None:
+    """Write until the process is killed or the collection is busy for too long."""
     try:
-        write_at_random(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), is_alone="--shared" not in sys.argv)
+        write_at_random(location, workplace, seed, is_alone=is_alone)
     except CollectionBusyError as refused:
         say({"refused": str(refused)})
+    sys.exit()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        write(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), is_alone=True)
+    fork_writers()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -95,19 +96,23 @@ def item_state(captions: Sequence[str], labels: Sequence[str]) -> list[list[str]
     return [list(captions), list(labels)]
 
 
-def wrong_points(collection: Collection, retriever: str | None = None) -> list[str]:
-    """Ask for every caption by its own point: the best answer must be itself, with a score of one."""
+def wrong_points(
+    collection: Collection, retriever: str | None = None, dice: random.Random | None = None, most: int | None = None
+) -> list[str]:
+    """Ask for every caption, or so many, by its own point: the best answer must be itself, with a score of one."""
     captions = {
         caption: text for item in collection for caption, text in zip(item.caption_ids, item.captions, strict=True)
     }
     if not captions:
         return []
+    asked = list(captions)
+    if dice is not None and most is not None:
+        asked = dice.sample(asked, min(len(asked), most))
     source = collection.retriever if retriever is None else collection.retriever_named(retriever)
-    ids, scores = collection.nearest(
-        source.encode_texts(list(captions.values())), 1, target="texts", retriever=retriever
-    )
+    points = source.encode_texts([captions[caption] for caption in asked])
+    ids, scores = collection.nearest(points, 1, target="texts", retriever=retriever)
     return [
         f"caption {caption} is found as {found} with {score:.4f}"
-        for caption, found, score in zip(captions, ids[:, 0], scores[:, 0], strict=True)
+        for caption, found, score in zip(asked, ids[:, 0], scores[:, 0], strict=True)
         if captions.get(found) != captions[caption] or abs(score - 1) > 1e-3
     ]
