@@ -194,7 +194,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--retriever",
         default="default",
-        help="who answers: light, default, strong, conse, or a saved one's folder",
+        help="who answers: default, strong, or a saved one's folder",
     )
     parser.add_argument(
         "--clicks", nargs="+", choices=CLICK_MODELS, help="only these kinds of honest clicks, no other table"

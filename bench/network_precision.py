@@ -27,7 +27,7 @@ MEASURES = RecallAtK(1), RecallAtK(10)
 def main() -> int:
     """Evaluate both and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--retriever", default="default", choices=("light", "default", "strong"))
+    parser.add_argument("--retriever", default="default", choices=("default", "strong"))
     parser.add_argument("--photos", type=int, default=1000)
     asked = parser.parse_args()
     plain = Retriever.ready_made(asked.retriever)

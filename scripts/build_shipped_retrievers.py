@@ -3,12 +3,11 @@
     python scripts/tune_networks.py --output build/tuned     # on a machine with a graphics card
     python scripts/distil_networks.py --tuned build/tuned --output build/distilled
     python scripts/build_shipped_retrievers.py --tuned build/distilled
-    python scripts/build_shipped_retrievers.py --again strong  # keeps the packaged projections
+    python scripts/build_shipped_retrievers.py  # keeps the networks and the projections that it finds in the package
 
 needs Flickr8k, Pascal Sentence, the COCO pairs, Multi30k and Flickr8k's captions in other languages in DIPTYCH_DATA.
-The first two commands train networks and projections on the training photos; here the correction by a bank is chosen on
-development photos: Flickr8k's and half of the classes of Pascal. Only then the retrievers are
-asked on Flickr8k's and COCO's test photos and on Pascal's other classes, which nothing here has learned from.
+The first two commands train networks and projections on the training photos. Then the retrievers are asked on
+Flickr8k's and COCO's test photos and on half of Pascal's classes, which nothing here has learned from.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import argparse
 import json
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,21 +26,13 @@ from safetensors.numpy import load_file
 
 from diptych.arrays import AnyArray
 from diptych.data import Pairs, load_dataset
-from diptych.encoders import (
-    EfficientNetLite,
-    Encoder,
-    ImageNetLabels,
-    MultilingualSentences,
-    SentenceEncoder,
-    SideBySide,
-    imagenet_labels,
-)
+from diptych.encoders import EfficientNetLite, Encoder, MultilingualSentences, SideBySide
 from diptych.encoders.networks.safetensors_weights import CHANGES_FOLDER
 from diptych.estimators import clone
-from diptych.models import ConSE, ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
+from diptych.models import ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever
-from diptych.retriever.ready_made import SHIPPED_FOLDER
-from model_card import Asked, Candidate, CardRecord, Tuning, model_card, read_record
+from diptych.retriever.ready_made import READY_MADE, SHIPPED_FOLDER
+from model_card import Asked, CardRecord, Tuning, model_card, read_record
 from shipped_measures import (
     SPOKEN,
     absent_queries,
@@ -56,18 +47,18 @@ from shipped_measures import (
 )
 
 PRIOR = 0.01
-# The networks of each retriever, and the side of the square they see in pixels; None for their own. More pixels than
-# they were trained with were better on the development photos, and cost time.
-NETWORKS: dict[str, dict[str, int | None]] = {
-    "light": {"lite2": None},
-    "default": {"lite2": None, "lite0": 258},
-    "strong": {"lite2": 325, "lite1": 300, "lite0": 258},
+# The networks of each retriever; pixels are the side of the square that they see, None for their own.
+NETWORKS: dict[str, tuple[EfficientNetLite, ...]] = {
+    "default": (EfficientNetLite(network="lite2-captions"),),
+    "strong": (
+        EfficientNetLite(network="lite2-captions", pixels=325, mirror=True),
+        EfficientNetLite(network="lite1-captions", pixels=300, mirror=True),
+        EfficientNetLite(network="lite0-captions", pixels=258, mirror=True),
+    ),
 }
-# Who averages the features of a photo and of its mirror image: twice the time, and a little better.
-MIRRORED = ("strong",)
+# The strengths of the correction by a bank, for pictures and for texts: the best of five pairs on development photos.
+STRENGTHS = (0.35, 0.7)
 BANK_SIZE = 2000
-PASCAL_DEV = "Pascal, half of the classes"
-STRENGTHS = ((0.0, 0.0), (0.35, 0.7), (0.5, 0.7), (0.7, 0.7), (0.7, 0.9))
 N_NEAREST = 20
 DOCS = Path(__file__).parents[1] / "docs" / "model-card.md"
 CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
@@ -77,38 +68,28 @@ class Data(NamedTuple):
     """All pairs as features of one retriever's encoders; ``unseen`` are the pictures of Pascal's held-out classes."""
 
     bank: tuple[AnyArray, AnyArray]
-    dev: dict[str, Pairs]
     test: dict[str, Pairs]
     pascal: Pairs
     unseen: AnyArray
 
 
-def two_towers(image_encoder: Encoder, text_encoder: Encoder, name: str) -> Retriever:
-    """Return a retriever with its encoders in place and no model yet."""
-    retriever = Retriever(image_encoder=image_encoder, text_encoder=text_encoder, name=name)
-    retriever.image_encoder_, retriever.text_encoder_ = retriever.image_encoder, retriever.text_encoder
+def without_model(name: str) -> Retriever:
+    """Return a retriever of this package with its encoders, and no model yet."""
+    networks = NETWORKS[name]
+    images = networks[0] if len(networks) == 1 else SideBySide(encoders=networks)
+    texts = MultilingualSentences(english="minilm-captions")
+    retriever = Retriever(image_encoder=images, text_encoder=texts, name=name)
+    retriever.image_encoder_, retriever.text_encoder_ = images, texts
     return retriever
 
 
-def without_model(name: str) -> Retriever:
-    """Return a retriever of this package with its encoders, and no model yet."""
-    networks = tuple(
-        EfficientNetLite(network=f"{network}-captions", pixels=pixels, mirror=name in MIRRORED)
-        for network, pixels in NETWORKS[name].items()
-    )
-    encoder = networks[0] if len(networks) == 1 else SideBySide(encoders=networks)
-    return two_towers(encoder, MultilingualSentences(english="minilm-captions"), name)
-
-
-def read_data(retriever: Retriever, *, with_bank: bool = True) -> Data:
+def read_data(retriever: Retriever) -> Data:
     """Encode everything that is asked, and a bank of training photos and captions, as many of each set."""
     flickr, coco = load_dataset("flickr8k"), load_dataset("coco_pairs")
-    everyone = retriever.featured(pascal_pairs())
-    is_dev = np.isin(everyone.labels, sorted(set(everyone.labels.tolist()))[::2])
-    development = {"Flickr8k": retriever.featured(flickr.dev), PASCAL_DEV: everyone.select(np.flatnonzero(is_dev))}
+    pascal = retriever.featured(pascal_pairs())
+    is_dev = np.isin(pascal.labels, sorted(set(pascal.labels.tolist()))[::2])
     test = {"Flickr8k": retriever.featured(flickr.test), "COCO": retriever.featured(coco.test)}
-    drawn = bank(retriever, flickr.train, coco.train) if with_bank else (np.empty((0, 0)), np.empty((0, 0)))
-    return Data(drawn, development, test, everyone, np.flatnonzero(~is_dev))
+    return Data(bank(retriever, flickr.train, coco.train), test, pascal, np.flatnonzero(~is_dev))
 
 
 def pascal_pairs() -> Pairs:
@@ -132,16 +113,17 @@ def bank(retriever: Retriever, *training: Pairs) -> tuple[AnyArray, AnyArray]:
     return retriever.image_features(photos), retriever.text_features(captions)
 
 
-def tuned_projections(networks: Iterable[str], heads: Mapping[str, AnyArray], tuning: Tuning) -> Preprocessed:
+def tuned_projections(name: str, heads: Mapping[str, AnyArray], tuning: Tuning) -> Preprocessed:
     """Return the projections that were trained together with the networks, in half precision: cosines need no more."""
     inner = ContrastiveProjection(
         temperature=tuning.temperature, dropout=tuning.dropout, epochs=tuning.epochs, batch_size=tuning.batch_size
     )
-    inner.image_mean_ = np.concatenate([heads[f"mean_{name}"] for name in networks])
-    inner.image_projection_ = np.vstack([heads[f"projection_{name}"] for name in networks]).astype(np.float16)
+    networks = [encoder.network.partition("-")[0] for encoder in NETWORKS[name]]
+    inner.image_mean_ = np.concatenate([heads[f"mean_{network}"] for network in networks])
+    inner.image_projection_ = np.vstack([heads[f"projection_{network}"] for network in networks]).astype(np.float16)
     inner.text_mean_, inner.text_projection_ = heads["mean_texts"], heads["projection_texts"].astype(np.float16)
     inner.losses_ = np.asarray(tuning.losses)
-    widths = tuple(len(heads[f"mean_{name}"]) for name in networks)
+    widths = tuple(len(heads[f"mean_{network}"]) for network in networks)
     model = Preprocessed(model=clone(inner), images="l2", image_parts=widths if len(widths) > 1 else None)
     model.model_, model.image_columns_, model.text_columns_ = inner, [], []
     for fitted in (inner, model):
@@ -149,35 +131,14 @@ def tuned_projections(networks: Iterable[str], heads: Mapping[str, AnyArray], tu
     return model
 
 
-def corrected(model: CrossModalModel, data: Data, strengths: tuple[float, float]) -> QueryBankNormalized:
-    """Return a model corrected by the bank: pictures by the first strength, texts by the second."""
-    return QueryBankNormalized.of(
-        model, *data.bank, strength=strengths[0], text_strength=strengths[1], n_nearest=N_NEAREST
+def built(name: str, model: CrossModalModel, data: Data) -> Retriever:
+    """Correct a model by the bank, calibrate it on development photos and write the retriever into the package."""
+    retriever = without_model(name)
+    retriever.model_ = QueryBankNormalized.of(
+        model, *data.bank, strength=STRENGTHS[0], text_strength=STRENGTHS[1], n_nearest=N_NEAREST
     )
-
-
-def choose(retriever: Retriever, model: CrossModalModel, data: Data) -> tuple[list[Candidate], tuple[float, float]]:
-    """Return what every strength of the correction reached on the development sets, and the best.
-
-    Captions and class names count: people type words, and hubs are rarely what a single word means.
-    """
-    judged = {}
-    pascal = data.dev[PASCAL_DEV]
-    for strengths in STRENGTHS:
-        retriever.model_ = corrected(model, data, strengths)
-        judged[strengths] = Candidate(
-            f"bank {strengths[0]:g} for pictures, {strengths[1]:g} for texts",
-            {part: recalls_of(retriever, pairs) for part, pairs in data.dev.items()},
-            class_names(retriever, pascal.images, pascal.labels.tolist())["in words"][0],
-        )
-        print(f"{judged[strengths].mean:.4f}  {judged[strengths]}", flush=True)
-    return list(judged.values()), max(judged, key=lambda strengths: judged[strengths].mean)
-
-
-def finish(retriever: Retriever, dev: Pairs) -> Retriever:
-    """Calibrate on development pairs and write the retriever into the package."""
-    retriever.calibration_ = retriever.calibrated(dev, prior=PRIOR)
-    retriever.save(SHIPPED_FOLDER / retriever.name)
+    retriever.calibration_ = retriever.calibrated(load_dataset("flickr8k").dev, prior=PRIOR)
+    retriever.save(SHIPPED_FOLDER / name)
     return retriever
 
 
@@ -202,32 +163,6 @@ def ask(retriever: Retriever, data: Data) -> Asked:
     )
 
 
-def built_again(name: str, record: CardRecord) -> CardRecord:
-    """Make a retriever anew with the projections and strengths it has, and return the record with what it reaches."""
-    packaged = Retriever.ready_made(name).model_
-    strengths = packaged.strength, packaged.text_strength
-    asked = {**record.asked, name: built(name, packaged.model_, read_data(without_model(name)), strengths)}
-    # Paces compare only where they were measured on one machine.
-    paces = {known: photos_per_second(Retriever.ready_made(known).image_encoder_) for known in asked}
-    return replace(record, asked={known: replace(of, photos_per_second=paces[known]) for known, of in asked.items()})
-
-
-def built(name: str, model: CrossModalModel, data: Data, strengths: tuple[float, float]) -> Asked:
-    """Correct a model, calibrate it and write the retriever into the package; return what it answers."""
-    retriever = without_model(name)
-    retriever.model_ = corrected(model, data, strengths)
-    asked = ask(finish(retriever, load_dataset("flickr8k").dev), data)
-    print(name, asked, flush=True)
-    return asked
-
-
-def write_card(record: CardRecord) -> None:
-    """Write the record and the card."""
-    record.write()
-    for path in (CARD, DOCS):
-        path.write_text(model_card(record, NETWORKS, MIRRORED), encoding="utf-8")
-
-
 def photos_per_second(encoder: Encoder) -> float:
     """Return how many photos an encoder encodes in a second of processor time here, the best of three rounds."""
     photos = load_dataset("flickr8k").dev.images[:64]
@@ -240,49 +175,39 @@ def photos_per_second(encoder: Encoder) -> float:
     return len(photos) / min(times)
 
 
-def conse() -> Retriever:
-    """Return ConSE: the vector of a label is that of its names in one line."""
-    retriever = two_towers(ImageNetLabels(), SentenceEncoder(), "conse")
-    labels = retriever.text_features([", ".join(label.lemmas) for label in imagenet_labels()])
-    # A picture that shows nothing but label k stands where the words of label k stand.
-    retriever.model_ = ConSE(n_labels=10).fit(np.eye(len(labels), dtype=np.float32), labels)
-    return retriever
-
-
 def main() -> None:
-    """Choose, calibrate, ask, and write the card."""
+    """Build, ask, and write the card."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--tuned", type=Path, help="what distil_networks.py wrote")
-    chosen.add_argument("--again", choices=NETWORKS, help="a packaged retriever that is made anew, but its projections")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--tuned", type=Path, help="what distil_networks.py wrote; otherwise the package's projections")
     chosen.add_argument("--card", type=Path, help="write the card of the record into this file")
     arguments = parser.parse_args()
     if arguments.card:
-        arguments.card.write_text(model_card(read_record(), NETWORKS, MIRRORED), encoding="utf-8")
+        arguments.card.write_text(model_card(read_record(), NETWORKS), encoding="utf-8")
         return
-    if arguments.again:
-        write_card(built_again(arguments.again, read_record()))
+    tuning = read_record().tuning
+    if arguments.tuned:
+        shutil.copytree(arguments.tuned / "changes", CHANGES_FOLDER, dirs_exist_ok=True)
+        heads = load_file(arguments.tuned / "heads.safetensors")
+        tuning = Tuning(**json.loads((arguments.tuned / "tuning.json").read_text()))
+        models = {name: tuned_projections(name, heads, tuning) for name in READY_MADE}
     else:
-        build_all(arguments.tuned)
-
-
-def build_all(folder: Path) -> None:
-    """Build every retriever from what ``distil_networks.py`` wrote."""
-    shutil.copytree(folder / "changes", CHANGES_FOLDER, dirs_exist_ok=True)
-    heads, tuning = load_file(folder / "heads.safetensors"), Tuning(**json.loads((folder / "tuning.json").read_text()))
-    retriever = without_model("default")
-    model, data = tuned_projections(NETWORKS["default"], heads, tuning), read_data(retriever)
-    judged, strengths = choose(retriever, model, data)
-    asked = {"default": built("default", model, data, strengths)}
-    languages = languages_of(Retriever.ready_made("default"), data.test["Flickr8k"])
-    for name in ("light", "strong"):
-        model = tuned_projections(NETWORKS[name], heads, tuning)
-        asked[name] = built(name, model, read_data(without_model(name)), strengths)
-    # Another machine rounds the vectors of its labels otherwise; existing collections know these.
-    shipped = (SHIPPED_FOLDER / "conse").exists()
-    without_pairs = Retriever.ready_made("conse") if shipped else finish(conse(), load_dataset("flickr8k").dev)
-    asked["conse"] = ask(without_pairs, read_data(without_pairs, with_bank=False))
-    write_card(CardRecord(judged, asked, languages, tuning, PRIOR))
+        models = {name: Retriever.ready_made(name).model_.model_ for name in READY_MADE}
+    asked = {}
+    for name, model in models.items():
+        data = read_data(without_model(name))
+        retriever = built(name, model, data)
+        asked[name] = ask(retriever, data)
+        print(name, asked[name], flush=True)
+        if name == "default":
+            languages = languages_of(retriever, data.test["Flickr8k"])
+    # Paces compare only where they were measured one after the other.
+    paces = {name: photos_per_second(Retriever.ready_made(name).image_encoder_) for name in asked}
+    asked = {name: replace(each, photos_per_second=paces[name]) for name, each in asked.items()}
+    record = CardRecord(asked, languages, tuning, PRIOR)
+    record.write()
+    for path in (CARD, DOCS):
+        path.write_text(model_card(record, NETWORKS), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from diptych.encoders import EfficientNetLite
 from shipped_measures import Languages, Recalls
 
 RECORD = Path(__file__).with_name("model_card.json")
 TEXT = Path(__file__).with_name("model_card.md")
-_NAMES = {"lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2"}
-_OWN_SIDES = {"lite0": 224, "lite1": 240, "lite2": 260}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A recipe, and what it reached on each development set."""
-
-    name: str
-    recalls: dict[str, Recalls]
-    class_names: float
-
-    @property
-    def mean(self) -> float:
-        """The mean over the development sets and the class names, by which candidates are chosen."""
-        return (sum(found.mean for found in self.recalls.values()) + self.class_names) / (len(self.recalls) + 1)
+_USES = {"default": "what `diptych index` takes", "strong": "better answers"}
 
 
 @dataclass(frozen=True)
@@ -61,9 +47,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class CardRecord:
-    """All numbers of the card, so that some can be measured again without the others."""
+    """All numbers of the card."""
 
-    judged: list[Candidate]
     asked: dict[str, Asked]
     languages: Languages
     tuning: Tuning
@@ -81,16 +66,14 @@ def read_record() -> CardRecord:
     return TypeAdapter(CardRecord).validate_json(RECORD.read_bytes())
 
 
-def model_card(record: CardRecord, networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]) -> str:
+def model_card(record: CardRecord, networks: Mapping[str, Sequence[EfficientNetLite]]) -> str:
     """Return the text of the model card."""
     return TEXT.read_text(encoding="utf-8").format(
         tuning=record.tuning,
         languages=record.languages,
         taught_epochs=len(record.tuning.taught_losses[0]),
         one_in=round(1 / record.prior),
-        variants=_variants(record.asked, networks, mirrored),
-        taught=_taught(record.tuning),
-        candidates=_candidates(record.judged),
+        variants=_variants(record.asked, networks),
         recalls=_recalls(record.asked),
         class_names=_class_names(record.asked),
         sentences=", ".join(f"{value:.3f} ({language})" for language, value in record.languages.sentences.items()),
@@ -101,44 +84,15 @@ def model_card(record: CardRecord, networks: Mapping[str, Mapping[str, int | Non
     )
 
 
-_USES = {
-    "light": "many photos on a slow machine",
-    "default": "what `diptych index` takes",
-    "strong": "the best answers",
-}
-
-
-def _variants(
-    asked: Mapping[str, Asked], networks: Mapping[str, Mapping[str, int | None]], mirrored: Collection[str]
-) -> str:
+def _variants(asked: Mapping[str, Asked], networks: Mapping[str, Sequence[EfficientNetLite]]) -> str:
     lines = []
     for name, chosen in networks.items():
         each = asked[name]
-        used = ", ".join(f"{_NAMES[network]} at {pixels or _OWN_SIDES[network]}" for network, pixels in chosen.items())
-        used += "; each photo and its mirror image" if name in mirrored else ""
-        speed = each.photos_per_second / asked["light"].photos_per_second
-        lines.append(f"| `{name}` | {used} | {each.megabytes:.1f} MB | {speed:.2f} | {_USES[name]} |")
-    return "\n".join(lines)
-
-
-def _candidates(judged: Sequence[Candidate]) -> str:
-    sets = list(judged[0].recalls)
-    lines = [
-        f"| strengths | mean | {' | '.join(f'{name}, picture R@1 | R@10 | text R@1 | R@10' for name in sets)} | MAP |",
-        f"|---|---:|{'---:|' * (4 * len(sets) + 1)}",
-    ]
-    for each in sorted(judged, key=lambda candidate: -candidate.mean):
-        cells = " | ".join(_cells(found) for found in each.recalls.values())
-        lines.append(f"| {each.name} | {each.mean:.3f} | {cells} | {each.class_names:.3f} |")
-    return "\n".join(lines)
-
-
-def _taught(tuning: Tuning) -> str:
-    lines = ["| networks | recall | after | MAP of names | after | P@10 of names | after |", f"|---|{'---:|' * 6}"]
-    for name in (what for what in tuning.judged if f"before, {what}" in tuning.judged and "class names" not in what):
-        kinds = (name, f"{name}, class names, MAP", f"{name}, class names, P@10")
-        cells = [f"{tuning.judged[key]:.3f}" for kind in kinds for key in (f"before, {kind}", kind)]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        used = " and ".join(
+            f"EfficientNet-Lite{one.network[4]} at {one.side}{', also mirrored' if one.mirror else ''}"
+            for one in chosen
+        )
+        lines.append(f"| `{name}` | {used} | {each.megabytes:.1f} MB | {each.photos_per_second:.0f} | {_USES[name]} |")
     return "\n".join(lines)
 
 
@@ -184,7 +138,6 @@ def _joined(asked: Mapping[str, Asked]) -> str:
     return "; ".join(
         f"`{name}` answers {each.answered['joined words']:.0%} and refuses {1 - each.answered['joined absent']:.0%}"
         for name, each in asked.items()
-        if "joined words" in each.answered
     )
 
 
@@ -193,7 +146,6 @@ def _calibration(asked: Mapping[str, Asked]) -> str:
         f"`{name}` {each.calibration_error['text_to_image']:.3f} for text and "
         f"{each.calibration_error['image_to_text']:.3f} for picture queries"
         for name, each in asked.items()
-        if name != "conse"
     )
 
 

@@ -64,7 +64,7 @@ def test_garbled_inputs_are_read_or_refused() -> None:
 
 
 def test_clicks_of_one_kind_are_learned_from() -> None:
-    small = ("--scenes", "60", "--searches", "400", "--seeds", "2", "--stays", "--retriever", "light")
+    small = ("--scenes", "60", "--searches", "400", "--seeds", "2", "--stays", "--retriever", "default")
     done = run_campaign("click_loop", *small, "--clicks", "cascade")
     assert done.returncode == 0, done.stderr
     assert [line[:11] for line in done.stdout.splitlines() if line.startswith("| cascade")] == ["| cascade |"] * 2

@@ -54,13 +54,13 @@ def test_a_collection_keeps_the_precision_that_it_was_made_with(run: Run, nothin
         with Collection.open(folder / ".diptych") as opened:
             return opened.status().fingerprint
 
-    rounded = index("--precision", "int8", "--retriever", "light")
+    rounded = index("--precision", "int8", "--retriever", "default")
     shutil.copyfile(source / "coins.jpg", folder / "coins.jpg")
     assert index() == rounded
     assert index("--precision", "int8") == rounded
-    assert index("--retriever", "light") == rounded
+    assert index("--retriever", "default") == rounded
     refused = run("index", folder, "--precision", "float32")
     assert refused.exit_code != 0
-    plain = index("--precision", "float32", "--retriever", "light")
-    assert plain == Retriever.ready_made("light").fingerprint != rounded
-    assert index("--retriever", "light") == plain
+    plain = index("--precision", "float32", "--retriever", "default")
+    assert plain == Retriever.ready_made("default").fingerprint != rounded
+    assert index("--retriever", "default") == plain

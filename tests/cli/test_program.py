@@ -76,7 +76,7 @@ def test_every_command_can_answer_in_json() -> None:
         ("diptych bench trec e", {"export"}),
         ("diptych search --tar", {"--target"}),
         ("diptych search --target t", {"texts"}),
-        ("diptych index album --retriever l", {"light"}),
+        ("diptych index album --retriever s", {"strong"}),
         ("diptych evaluate --method kc", {"kcca"}),
         ("diptych evaluate --dataset wiki", {"wikipedia"}),
     ],

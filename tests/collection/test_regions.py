@@ -198,7 +198,7 @@ def test_a_part_of_a_photograph_is_found(tmp_path: Path) -> None:
     """With networks: a small photograph of a panda on one of mountains."""
     from diptych import Retriever
 
-    retriever = Retriever.ready_made("light")
+    retriever = Retriever.ready_made("default")
     retriever.cache = False
     wide = Image.open(PHOTOGRAPHS_FOLDER / "mountains.jpg").resize((900, 600))
     wide.paste(Image.open(PHOTOGRAPHS_FOLDER / "panda.jpg").resize((250, 200)), (20, 380))

@@ -103,7 +103,7 @@ def _make_collection(pictures: Path) -> None:
     for row in rows:
         shutil.copyfile(source / row["file"], pictures / row["file"])
     records = [Record(pictures / row["file"], captions=[row["caption"]]) for row in rows]
-    retriever = Retriever.ready_made("light")
+    retriever = Retriever.ready_made("default")
     retriever.save(pictures.parent / "retriever")
     with Collection.create(pictures / ".diptych", retriever) as collection:
         collection.add(records)

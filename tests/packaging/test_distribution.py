@@ -144,7 +144,7 @@ def test_what_search_asks_for_is_enough_to_index_and_search(distributions: Distr
     for name in ("dogs", "rocket"):
         shutil.copy(ROOT / "src" / "diptych" / "data" / "photographs" / f"{name}.jpg", pictures)
     here = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], "HOME": str(tmp_path)}
-    for words in (["index", "pictures", "--retriever", "light"], ["search", "a rocket", "-k", "1", "--all"]):
+    for words in (["index", "pictures", "--retriever", "default"], ["search", "a rocket", "-k", "1", "--all"]):
         # -S: nothing of this environment but what is linked; -I would leave out PYTHONPATH, too.
         command = [sys.executable, "-S", "-P", "-m", "diptych", *words]
         run = subprocess.run(

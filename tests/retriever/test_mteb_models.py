@@ -111,7 +111,7 @@ def test_a_retriever_of_ours_answers_to_their_methods() -> None:
 
 
 def test_texts_that_are_queries_are_read_as_searches_read_them() -> None:
-    model = MTEBModel(Retriever.ready_made("light"))
+    model = MTEBModel(Retriever.ready_made("default"))
     as_query, as_text = (
         model.encode([{"text": ["a photo of a dog"]}], prompt_type=kind) for kind in (PromptType.QUERY, None)
     )

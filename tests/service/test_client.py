@@ -254,7 +254,7 @@ def test_retrievers_and_readiness(client: Client) -> None:
     assert client.ready().collections == {"scenes": "ready"}
     stored = client.retrievers()
     assert [one.name for one in stored.retrievers] == ["scenes"]
-    assert stored.available == ["light", "default", "strong", "conse"]
+    assert stored.available == ["default", "strong"]
     assert client.activate_retriever("scenes").name == "scenes"
     with pytest.raises(ServiceError) as refused:
         client.remove_retriever("scenes")

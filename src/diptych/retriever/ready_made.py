@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from diptych.encoders import JointModel
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
-READY_MADE = ("light", "default", "strong", "conse")
-"""The retrievers of the package: one, two or three image networks, or none that has seen pairs."""
+READY_MADE = ("default", "strong")
+"""The retrievers of the package: a fast one, and a better one at up to three times the time for each picture."""
 
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.

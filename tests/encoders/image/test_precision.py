@@ -114,13 +114,13 @@ def test_eight_bits_are_for_many_pictures_on_a_processor_with_instructions_for_t
 ) -> None:
     monkeypatch.setattr(precision, "multiplies_bytes", lambda: has_instructions)
     monkeypatch.setattr(precision, "uses_accelerator", lambda: device != "cpu")
-    chosen = in_precision(Retriever.ready_made("light"), "auto", n_pictures)
+    chosen = in_precision(Retriever.ready_made("default"), "auto", n_pictures)
     assert precision_of(chosen.image_encoder_) == expected
 
 
 def test_a_collection_keeps_its_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "multiplies_bytes", lambda: True)
-    plain = Retriever.ready_made("light")
+    plain = Retriever.ready_made("default")
     rounded = in_eight_bits(plain)
     for stored in (plain, rounded):
         assert in_precision(plain, "auto", 10_000, stored.fingerprint).fingerprint == stored.fingerprint

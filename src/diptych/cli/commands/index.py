@@ -77,8 +77,8 @@ def index(
         str | None,
         typer.Option(
             autocompletion=complete_retriever,
-            help="The search model (retriever): light, default, strong or conse, which come with Diptych, or the "
-            "folder of a saved one or of a CLIP or SigLIP model.",
+            help="The search model (retriever): default or strong, which come with Diptych, or the folder of a "
+            "saved one or of a CLIP or SigLIP model.",
         ),
     ] = None,
     keep_missing: Annotated[

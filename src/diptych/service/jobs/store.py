@@ -17,7 +17,7 @@ JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever", "re
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 # Retrievers that need no training and are added by name.
-ReadyMadeRetriever = Literal["light", "default", "strong", "conse"]
+ReadyMadeRetriever = Literal["default", "strong"]
 READY_MADE: tuple[ReadyMadeRetriever, ...] = get_args(ReadyMadeRetriever)
 
 LOST_AFTER_S = 60.0

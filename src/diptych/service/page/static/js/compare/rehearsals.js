@@ -9,7 +9,7 @@ import { addressOf, itemPath, openItem, readPlace } from "../parts/place.js";
 import { modelName, term } from "../parts/words.js";
 import { thumbnail } from "../search/tile.js";
 
-const SHIPPED = ["light", "default", "strong", "conse"];
+const SHIPPED = ["default", "strong"];
 const SHOWN = 6;
 const TITLES = { captions: "Captions", queries: "Logged queries" };
 

@@ -13,8 +13,6 @@ export const MEANINGS = {
 
 export const term = (word) => h("abbr", { class: "term", title: MEANINGS[word], tabindex: 0 }, word);
 
-const MODELS = {
-  light: "light: small and quick", default: "default: a good middle", strong: "strong: finds more, takes longer", conse: "conse: by names of objects",
-};
+const MODELS = { default: "default: quick", strong: "strong: finds more, takes longer" };
 
 export const modelName = (name) => MODELS[name] ?? name;
