@@ -120,7 +120,7 @@ def learn(store: Store, features: FloatArray) -> tuple[dict[str, float], Gain]:
     rows = np.array([int(name, 16) for name in log.items])
     trial = TrafficTrial(retriever, retriever, log, LogGallery(log.items, features, rows), progress=lambda *_: None)
     trial.held_out()
-    gain, _ = trial.repeated(reach=False)
+    gain, *_ = trial.gains(reach=False)
     trial.visual_consistency()
     trial.learned()
     return {"reading": read - start, "learning": time.perf_counter() - read}, gain

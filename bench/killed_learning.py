@@ -26,7 +26,7 @@ from typing import Any
 
 from bench.campaign import Outcome, campaign, processor_seconds_of, wait_until
 from diptych.collection import Collection, Record
-from diptych.collection.learning import Learning, SearchLog, Training, learning_history, rollback
+from diptych.collection.learning import Learning, SearchLog, Training, rollback
 from diptych.data import load_dataset
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS
 from tests.doubles.visitors import Truth, Visitors, Wish, scenes_collection, scenes_world, weak_retriever
@@ -140,7 +140,7 @@ def problems(folder: Path, items: dict[str, Any], before: str, acknowledged: str
         now = collection.retriever.fingerprint
         if acknowledged is not None and now != acknowledged:
             wrong.append(f"{acknowledged} was acknowledged and {now} is in force")
-        history = learning_history(collection)
+        history = collection.retriever_history()
         if now != before and (not history or history[-1].after_fingerprint != now):
             wrong.append(f"the history does not say that {now} is in force")
         in_force = next(stored for stored in collection.retrievers() if stored.active)

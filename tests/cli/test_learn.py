@@ -17,7 +17,6 @@ from diptych.collection.learning import (
     LearningReport,
     PositionModel,
     SearchLog,
-    learning_history,
 )
 from diptych.collection.learning.retriever_training import promote
 from diptych.collection.store.opening import create_store
@@ -31,7 +30,8 @@ PART = {
     "n_people": 610, "share": 0.93,
 }  # fmt: skip
 CONSISTENCY = {"z": 9.5, "p_value": 1e-20, "n_queries": 118}
-SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
+SHOWN = np.full(3, 90.0), np.array([60.0, 30.0, 1.0])
+SEEN = Impressions(np.array([0, 0, 1]), np.array([1, 2, 1]), *SHOWN, np.zeros(3, dtype=bool))
 
 
 @pytest.fixture
@@ -55,10 +55,11 @@ def test_the_served_log_is_read_by_position_and_words_alone_count(tmp_path: Path
         searched(log, "a dog", ["x", "y"], None)
         searched(log, "a dog - cat", ["x"], "x")
         searched(log, "a dog", ["t"], "t", target="texts")
-    seen = SearchLog.from_searches(text_query_searches(store)).impressions()
-    counted = zip(seen.item_ids, seen.positions, seen.shown, seen.clicked, strict=True)
-    assert seen.queries == ("a dog",)
-    assert {(seen.items[item], *map(int, rest)) for item, *rest in counted} == {
+    log = SearchLog.from_searches(text_query_searches(store))
+    seen = log.impressions()
+    counted = zip(seen.pairs, seen.positions, seen.shown, seen.clicked, strict=True)
+    assert log.queries == ("a dog",)
+    assert {(log.items[item], *map(int, rest)) for item, *rest in counted} == {
         ("x", 1, 2, 0),
         ("y", 2, 2, 1),
         ("y", 1, 1, 1),
@@ -86,7 +87,7 @@ def test_too_few_clicks_change_nothing_and_are_remembered(run: Run, world: World
     assert found["is_better"] is False
     with Collection.open(world.collection) as collection:
         assert collection.status().fingerprint == before
-        assert [record.action for record in learning_history(collection)] == ["kept"]
+        assert [record.action for record in collection.retriever_history()] == ["kept"]
 
 
 def test_more_than_half_of_the_queries_is_not_held_out_here_or_by_a_job(run: Run, world: World) -> None:

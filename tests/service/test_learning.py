@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.collection.learning import LearningRecord, LearningReport, learning_history
+from diptych.collection.learning import LearningRecord, LearningReport
 from diptych.collection.learning.retriever_training import promote
 from diptych.errors import InvalidInputError
 from diptych.models import CCA
@@ -153,9 +153,9 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
         dry = JOB_FUNCTIONS["learn"](collection, {"dry_run": True}, Reporter(reports))
         assert dry["record"]["action"] == "kept"
         assert "collect clicks on" in dry["record"]["reason"]
-        assert learning_history(collection) == []
+        assert collection.retriever_history() == []
         done = JOB_FUNCTIONS["learn"](collection, {"held_out": 0.3}, Reporter(reports))
-        assert [record.action for record in learning_history(collection)] == ["kept"]
+        assert [record.action for record in collection.retriever_history()] == ["kept"]
         Reporter(reports).write(result=done)
     told = [json.loads(line) for line in reports.getvalue().splitlines()]
     assert told[0]["message"] == "reading the clicks"

@@ -32,7 +32,7 @@ def make_rehearsal(
     settings = {setting: parameters[setting] for setting in _SETTINGS if setting in parameters}
     rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
     store = collection.store
-    seen = SearchLog.from_searches(text_query_searches(store)).impressions() if has_searches(store) else None
+    seen = SearchLog.from_searches(text_query_searches(store)) if has_searches(store) else None
     report = rehearsal.run(seen, progress=progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
     told = {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled}

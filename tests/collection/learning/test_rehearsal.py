@@ -14,11 +14,11 @@ import pytest
 from diptych import Retriever
 from diptych.collection import Collection, Record
 from diptych.collection.learning import (
-    Impressions,
     LearningRecord,
     Rehearsal,
     RehearsalReport,
     RehearsedQuestion,
+    SearchLog,
 )
 from diptych.collection.learning.rehearsal_report import RehearsedQuestions
 from diptych.collection.learning.retriever_training import promote
@@ -75,6 +75,16 @@ def collection(scenes: Path, weak: Retriever) -> Iterator[Collection]:
 @pytest.fixture(scope="module")
 def report(collection: Collection, better: Retriever) -> RehearsalReport:
     return Rehearsal(collection, better).run()
+
+
+def searches(*counted: tuple[str, list[str], int, dict[int, int]]) -> SearchLog:
+    """Return a log of queries, what was shown, how often, and how many clicked each position."""
+    rows = [
+        (100 * number + turn, None, 0.0, query, 1, shown, [place for place, count in clicks.items() if turn < count])
+        for number, (query, shown, times, clicks) in enumerate(counted)
+        for turn in range(times)
+    ]
+    return SearchLog.from_searches(rows)
 
 
 def ranks(retriever: Retriever, files: list[Path], captions: list[str], owners: list[int]) -> np.ndarray:
@@ -154,7 +164,7 @@ def test_nothing_is_written(scenes: Path, tmp_path: Path, weak: Retriever) -> No
     with Collection.create(tmp_path / "c", weak, root=scenes) as made:
         made.add(read_captions(scenes / "captions.json", scenes).values())
         before = contents(tmp_path)
-        report = Rehearsal(made, candidate).run(Impressions.from_rows([("a private wish", "x", 1, 1, 0)]))
+        report = Rehearsal(made, candidate).run(searches(("a private wish", ["x"], 1, {})))
         assert report.n_unjudged == 1
     # Not even in the cache of features: what people searched for stays in the log.
     assert contents(tmp_path) == before
@@ -183,15 +193,11 @@ def test_clicked_pictures_are_right_and_frequent_queries_weigh_more(
         made.add([Record(path) for path in sorted(scenes.glob("*.png"))])
         ids = [item.id for item in made]
         files = [Path(str(made.path_of(item))) for item in made]
-        seen = Impressions.from_rows(
-            [
-                ("a red ball", ids[3], 1, 30, 20),
-                ("a red ball", ids[5], 2, 30, 0),
-                ("a house at night", ids[7], 1, 10, 0),
-                ("a house at night", ids[9], 2, 10, 6),
-                ("a boat", ids[1], 1, 5, 0),
-                ("gone since", "no-such-item", 1, 2, 2),
-            ]
+        seen = searches(
+            ("a red ball", [ids[3], ids[5]], 30, {1: 20}),
+            ("a house at night", [ids[7], ids[9]], 10, {2: 6}),
+            ("a boat", [ids[1]], 5, {}),
+            ("gone since", ["no-such-item"], 2, {1: 2}),
         )
         report = Rehearsal(made, better, sample=40).run(seen)
         assert report.n_clicked == 2
@@ -211,7 +217,7 @@ def test_clicked_pictures_are_right_and_frequent_queries_weigh_more(
 
 def test_queries_without_clicks_tell_only_how_much_is_the_same(collection: Collection, better: Retriever) -> None:
     item_id = next(iter(collection)).id
-    report = Rehearsal(collection, better).run(Impressions.from_rows([("a boat", item_id, 1, 4, 0)]))
+    report = Rehearsal(collection, better).run(searches(("a boat", [item_id], 4, {})))
     assert [group.kind for group in report.questions] == ["captions"]
     files = [Path(str(collection.path_of(item))) for item in collection]
     tops = [
@@ -258,7 +264,7 @@ def test_a_retriever_that_has_seen_the_answers_is_named(
 ) -> None:
     with Collection.create(tmp_path / "c", weak, root=scenes) as made:
         made.add(read_captions(scenes / "captions.json", scenes).values())
-        clicked = Impressions.from_rows([("a boat", next(iter(made)).id, 1, 4, 4)])
+        clicked = searches(("a boat", [next(iter(made)).id], 4, {1: 4}))
         notes = " ".join(Rehearsal(made, better).run(clicked).notes)
         assert "weak was learned from captions, most likely from these" in notes
         assert "better was learned from captions; if these are among them" in notes

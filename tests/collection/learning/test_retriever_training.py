@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from diptych.collection import Collection, CollectionError, retrievers
-from diptych.collection.learning import LearningRecord, learning_history, rollback
-from diptych.collection.learning.retriever_training import base_name, promote, remember
+from diptych.collection.learning import LearningRecord, rollback
+from diptych.collection.learning.retriever_training import base_name, promote
 from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.store.model_history import utc_now
 from tests.doubles import ToyRetriever
@@ -28,15 +28,15 @@ def active_name(collection: Collection) -> str:
 
 def test_a_promotion_is_remembered_and_taken_back(collection: Collection) -> None:
     collection.add(collection.root)
-    assert learning_history(collection) == []
+    assert collection.retriever_history() == []
     done = promote(collection, ToyRetriever(1), compared(collection))
     assert (done.action, done.before, done.after) == ("promoted", "toy 0", "toy 1")
     assert active_name(collection) == "toy 1"
-    assert learning_history(collection) == [done]
+    assert collection.retriever_history() == [done]
     back = rollback(collection)
     assert (back.action, back.before, back.after) == ("rolled back", "toy 1", "toy 0")
     assert active_name(collection) == "toy 0"
-    assert [record.action for record in learning_history(collection)] == ["promoted", "rolled back"]
+    assert [record.action for record in collection.retriever_history()] == ["promoted", "rolled back"]
     assert {each.name for each in collection.retrievers()} == {"toy 0", "toy 1"}
     with pytest.raises(CollectionError, match="nothing to roll back to"):
         rollback(collection)
@@ -72,7 +72,7 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
                 promote(collection, ToyRetriever(1), compared(collection))
         with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
             assert active_name(again) == "toy 0"
-            assert learning_history(again) == []
+            assert again.retriever_history() == []
             assert [answer.item.id for answer in again.search("anything")] == before
     with monkeypatch.context() as patch:
         patch.setattr(RetrieverChanges, "tidy", die)
@@ -80,7 +80,7 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
             promote(collection, ToyRetriever(1), compared(collection))
     with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
         assert active_name(again) == "toy 1"
-        assert [record.action for record in learning_history(again)] == ["promoted"]
+        assert [record.action for record in again.retriever_history()] == ["promoted"]
         rollback(again)
         assert active_name(again) == "toy 0"
 
@@ -125,8 +125,8 @@ def test_an_interrupted_promotion_is_not_forgotten_by_the_next_step(
         patch.setattr(RetrieverChanges, "tidy", die)
         with pytest.raises(Killed):
             promote(collection, ToyRetriever(1), compared(collection))
-    remember(collection, compared(collection))
-    assert [record.action for record in learning_history(collection)] == ["promoted", "kept"]
+    collection.note_retriever(compared(collection))
+    assert [record.action for record in collection.retriever_history()] == ["promoted", "kept"]
     promote(collection, ToyRetriever(2), compared(collection))
     assert base_name(collection, "clicks") == "toy 0"
     assert [rollback(collection).after for _ in range(2)] == ["toy 1", "toy 0"]
@@ -142,11 +142,11 @@ def test_every_change_of_retriever_can_be_taken_back(collection: Collection) -> 
     assert {one.name: one.missing for one in collection.retrievers()} == {"toy 1": 0, "toy 0": 1}
     assert collection.verify().is_whole
     collection.set_retriever(ToyRetriever(2), now=False)
-    assert [(record.action, record.after) for record in learning_history(collection)] == [("changed", "toy 1")]
+    assert [(record.action, record.after) for record in collection.retriever_history()] == [("changed", "toy 1")]
     collection.reencode()
     collection.add_retriever(ToyRetriever(3))
     collection.activate_retriever("toy 3")
-    origins = [(record.origin, record.before, record.after) for record in learning_history(collection)]
+    origins = [(record.origin, record.before, record.after) for record in collection.retriever_history()]
     assert origins == [("switch", "toy 0", "toy 1"), ("switch", "toy 1", "toy 2"), ("choice", "toy 2", "toy 3")]
     assert [rollback(collection).after for _ in range(3)] == ["toy 2", "toy 1", "toy 0"]
     assert collection.retrievers()[0].missing == 0
@@ -194,6 +194,6 @@ def test_whoever_is_killed_while_switching_finds_the_old_one_or_a_way_back(
         with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
             is_new = active_name(again) == "toy 1"
             assert is_new == (moment_of_death == "tidy")
-            assert [record.after for record in learning_history(again)] == (["toy 1"] if is_new else [])
+            assert [record.after for record in again.retriever_history()] == (["toy 1"] if is_new else [])
     with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
         assert rollback(again).after == "toy 0"

@@ -186,14 +186,14 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="Print every step with all its numbers as JSON.")] = False,
 ) -> None:
     """List the changes of the items, which `search --as-of` goes back to, and of the search model; the latest last."""
-    from diptych.collection.learning.retriever_training import learning_history, rolls_back_to
+    from diptych.collection.learning.retriever_training import rolls_back_to
 
     with open_collection(collection) as opened:
         if keep_days is not None:
             opened.keep_history(keep_days)
         versions, days = opened.history(), opened.history_days
-        records = learning_history(opened)
-        earlier = rolls_back_to(opened, records)
+        records = opened.retriever_history()
+        earlier = rolls_back_to(opened)
     if as_json:
         told = [{**asdict(version), "time": version.time} for version in versions]
         steps = {"steps": [record.to_json() for record in records], "rolls_back_to": earlier}
@@ -289,7 +289,7 @@ def rehearse(
         )
         logged = _logged_searches(opened)
         with stage_by_stage(stages) as progress:
-            report = rehearsal.run(None if logged is None else logged.impressions(), progress=progress)
+            report = rehearsal.run(logged, progress=progress)
         change = f"diptych index {shown_path(opened.root)} --retriever {retriever}"
     if as_json:
         print_json(report.to_json())

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
 from diptych.collection.collection import Collection
-from diptych.collection.learning.position_model import Impressions, PositionModel
+from diptych.collection.learning.position_model import PositionModel
 from diptych.collection.learning.retriever_training import (
     active_retriever,
     base_name,
-    learning_history,
     promote,
-    remember,
 )
 from diptych.collection.learning.search_log import SearchLog
 from diptych.collection.learning.traffic_trial import MARGIN, Gain, LogGallery, Progress, TrafficTrial
 from diptych.collection.learning.visual_consistency import VisualConsistencyTest
 from diptych.collection.store.model_history import LearningRecord, from_to, utc_now
 from diptych.data.clicks import ClickLog
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 from diptych.models.fusion.score_fusion import LinearForm
 from diptych.retriever import Retriever
 
@@ -127,7 +123,7 @@ class Learning:
 
     def run(
         self,
-        clicks: SearchLog | Impressions | ClickLog,
+        clicks: SearchLog | ClickLog,
         *,
         dry_run: bool = False,
         progress: Progress | None = None,
@@ -138,7 +134,7 @@ class Learning:
         if dry_run:
             return report
         if report.retriever is None:
-            remember(self._collection, report.record)
+            self._collection.note_retriever(report.record)
             return report
         record = promote(
             self._collection,
@@ -148,9 +144,7 @@ class Learning:
         )
         return replace(report, record=record, retriever=report.retriever if record.action == "promoted" else None)
 
-    def compare(
-        self, clicks: SearchLog | Impressions | ClickLog, *, progress: Progress | None = None
-    ) -> LearningReport:
+    def compare(self, clicks: SearchLog | ClickLog, *, progress: Progress | None = None) -> LearningReport:
         """Learn, and compare on later searches; nothing is changed."""
         log, gallery = self._read(clicks)
         report = LearningReport(self._record(log), notes=_notes(log))
@@ -167,36 +161,51 @@ class Learning:
         )
         report = replace(report, positions=None if log.is_examined else trial.positions)
         if trial.n_repeated < _FEWEST_QUERIES:
-            return replace(report, record=replace(report.record, reason=self._too_few(trial.n_repeated, before)))
+            verb = "was" if trial.n_repeated == 1 else "were"
+            since = "" if before is None else " since the present search model was learned"
+            reason = (
+                f"{counted(trial.n_repeated, 'query', 'queries')} {verb} asked again by others{since}, and "
+                f"{_FEWEST_QUERIES} are needed to decide; collect clicks on {_FEWEST_QUERIES - trial.n_repeated} more"
+            )
+            return replace(report, record=replace(report.record, reason=reason))
         kept_back = trial.held_out()
         allowed = self._allowed(log)
         reach = kept_back.relative > 0 and kept_back.p_value < allowed
-        repeated, examples = trial.repeated(reach=reach)
-        new, consistency = trial.new(reach=reach), trial.visual_consistency()
-        decision = _Decision(repeated, new, kept_back, consistency, reach, allowed)
-        gained, lost = _examples(examples)
+        repeated, new, examples = trial.gains(reach=reach)
+        gains = {"repeated": repeated, "new": new, "held_out": kept_back}
+        consistency = trial.visual_consistency()
+        is_taken, reason = _decide(repeated, new, consistency, allowed)
+        gate = {
+            **{name: {**asdict(gain), "relative": gain.relative} for name, gain in gains.items()},
+            "visual_consistency": asdict(consistency),
+            "reach": reach,
+            "margin": MARGIN,
+            "allowed": allowed,
+            "seen_until": float(log.times.max(initial=0.0)),
+            "log": _digest(log),
+        }
+        examples.sort(key=lambda each: each[1] - each[2])
         record = replace(
             report.record,
-            reason=decision.reason,
+            reason=reason,
             old=repeated.old,
             new=repeated.new,
-            p_value=decision.p_value,
+            # Both must be more than luck: the larger p decides.
+            p_value=max(repeated.p_value, consistency.p_value),
             alpha=allowed,
             n_held_out=repeated.n_queries,
             answered=repeated.share,
-            gained=gained,
-            lost=lost,
-            gate={**decision.numbers(), "seen_until": float(log.times.max(initial=0.0)), "log": _digest(log)},
+            gained=tuple(each for each in examples[:_EXAMPLES] if each[2] > each[1]),
+            lost=tuple(each for each in examples[::-1][:_EXAMPLES] if each[2] < each[1]),
+            gate=gate,
         )
-        won = trial.fused("learned from clicks", reach=reach) if decision.is_taken else None
+        won = trial.fused("learned from clicks", reach=reach) if is_taken else None
         return replace(report, record=record, retriever=won)
 
-    def _read(self, clicks: SearchLog | Impressions | ClickLog) -> tuple[SearchLog, LogGallery]:
+    def _read(self, clicks: SearchLog | ClickLog) -> tuple[SearchLog, LogGallery]:
         if isinstance(clicks, ClickLog):
             gallery = LogGallery.of(self._collection, list(clicks.images), retriever=self._base_name)
             clicks = SearchLog.from_triads(clicks, gallery.ids)
-        elif isinstance(clicks, Impressions):
-            clicks = SearchLog.from_impressions(clicks)
         if not clicks.n_clicks:
             raise InvalidInputError(
                 "nobody has clicked a picture that was found by words; search and click in `diptych serve` first"
@@ -219,7 +228,7 @@ class Learning:
     def _allowed(self, log: SearchLog) -> float:
         """Return the largest p that changes anything: what is left of the error budget since the last promotion."""
         tried = set()
-        for each in reversed(learning_history(self._collection)):
+        for each in reversed(self._collection.retriever_history()):
             if each.origin != "clicks" or each.p_value is None:
                 continue
             if each.action == "promoted":
@@ -229,63 +238,21 @@ class Learning:
         share = spent_alpha(self._alpha, len(tried - {_digest(log)}))
         return share if log.has_visitors else share / _STRICTER
 
-    def _too_few(self, n_judged: int, before: LearningRecord | None) -> str:
-        told = "1 query was" if n_judged == 1 else f"{n_judged:,} queries were"
-        since = "" if before is None else " since the present search model was learned"
-        return (
-            f"{told} asked again by others{since}, and {_FEWEST_QUERIES} are needed to decide; "
-            f"collect clicks on {_FEWEST_QUERIES - n_judged} more"
+
+def _decide(repeated: Gain, new: Gain, consistency: VisualConsistencyTest, allowed: float) -> tuple[bool, str]:
+    """Return whether what was learned is promoted, and why."""
+    if repeated.relative <= 0:
+        return False, "what was learned does not help with later searches"
+    if consistency.p_value >= allowed:
+        return False, (
+            "what people click for a query has nothing in common that could be seen "
+            f"(p = {consistency.p_value:.3g}), so nothing can be learned from it"
         )
-
-
-@dataclass(frozen=True)
-class _Decision:
-    """What was measured, and what follows from it."""
-
-    repeated: Gain
-    new: Gain
-    held_out: Gain
-    consistency: VisualConsistencyTest
-    reach: bool
-    allowed: float
-
-    @property
-    def p_value(self) -> float:
-        """Both must be more than luck: the larger p decides."""
-        return max(self.repeated.p_value, self.consistency.p_value)
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether the learned retriever is promoted."""
-        is_better = self.repeated.relative > 0 and self.p_value < self.allowed
-        return is_better and self.repeated.is_no_worse and self.new.is_no_worse
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        if self.repeated.relative <= 0:
-            return "what was learned does not help with later searches"
-        if self.consistency.p_value >= self.allowed:
-            return (
-                "what people click for a query has nothing in common that could be seen "
-                f"(p = {self.consistency.p_value:.3g}), so nothing can be learned from it"
-            )
-        if self.repeated.p_value >= self.allowed:
-            return f"later searches are answered better, but that may be luck (p = {self.repeated.p_value:.3g})"
-        if not (self.new.is_no_worse and self.repeated.is_no_worse):
-            return f"it cannot be ruled out that new queries lose more than {MARGIN:.0%}"
-        return "later searches are answered better, by more than luck"
-
-    def numbers(self) -> dict[str, Any]:
-        """Return all that was measured."""
-        gains = {"repeated": self.repeated, "new": self.new, "held_out": self.held_out}
-        return {
-            **{name: {**asdict(gain), "relative": gain.relative} for name, gain in gains.items()},
-            "visual_consistency": asdict(self.consistency),
-            "reach": self.reach,
-            "margin": MARGIN,
-            "allowed": self.allowed,
-        }
+    if repeated.p_value >= allowed:
+        return False, f"later searches are answered better, but that may be luck (p = {repeated.p_value:.3g})"
+    if not (new.is_no_worse and repeated.is_no_worse):
+        return False, f"it cannot be ruled out that new queries lose more than {MARGIN:.0%}"
+    return True, "later searches are answered better, by more than luck"
 
 
 def _learnable(collection: Collection, name: str | None) -> Retriever:
@@ -305,7 +272,7 @@ def _learnable(collection: Collection, name: str | None) -> Retriever:
 def _last_promotion(collection: Collection) -> LearningRecord | None:
     """Return how the retriever in force was learned from clicks, None where it was not."""
     now = active_retriever(collection).fingerprint
-    promotions = (each for each in reversed(learning_history(collection)) if each.action == "promoted")
+    promotions = (each for each in reversed(collection.retriever_history()) if each.action == "promoted")
     return next((each for each in promotions if each.after_fingerprint == now and each.origin == "clicks"), None)
 
 
@@ -323,13 +290,3 @@ def _digest(log: SearchLog) -> str:
     """Return what tells logs apart: how much there is, and when it was last asked."""
     last = datetime.fromtimestamp(float(log.times.max(initial=0.0)), UTC).isoformat(timespec="seconds")
     return f"{len(log)} searches, {log.n_clicks} clicks, until {last}"
-
-
-def _examples(
-    told: Sequence[tuple[str, float, float]],
-) -> tuple[tuple[tuple[str, float, float], ...], tuple[tuple[str, float, float], ...]]:
-    """Return the queries that gained and that lost most, with their values before and after."""
-    order = sorted(told, key=lambda each: each[1] - each[2])
-    gained = tuple(each for each in order[:_EXAMPLES] if each[2] > each[1])
-    lost = tuple(each for each in order[::-1][:_EXAMPLES] if each[2] < each[1])
-    return gained, lost

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection as Contents
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
+from diptych.collection.indexing.file_facts import content_hash, file_status
 from diptych.collection.item import Item
-from diptych.collection.learning.position_model import Impressions, PositionModel, corrected_clicks
+from diptych.collection.learning.position_model import PositionModel
 from diptych.collection.learning.rehearsal_report import (
     RECIPROCAL_RANK,
     QuestionKind,
@@ -21,54 +25,54 @@ from diptych.collection.learning.rehearsal_report import (
     RehearsedQuestion,
     RehearsedQuestions,
 )
-from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
 from diptych.collection.learning.retriever_training import active_retriever, base_name
-from diptych.collection.learning.search_log import word_groups
+from diptych.collection.learning.search_log import Evidence, SearchLog, word_groups
 from diptych.collection.retriever_protocol import RetrieverProtocol, without_disk_cache
 from diptych.collection.searching.encoded_query import query_features
-from diptych.errors import InvalidInputError, counted
+from diptych.collection.store.scoring import Scoring
+from diptych.errors import CollectionError, InvalidInputError, counted
 from diptych.metrics import GradedRelevance, MeanRank, RecallAtK, evaluate
+from diptych.models.clicks.query_memory import ClickMixture
 
 _FIRST = 10
 _TEXTS_AT_ONCE = 128
+_PICTURES_AT_ONCE = 32
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class _Question:
-    """A text, the rows of its right answers in the sample (none where nobody knows), and how often it was asked."""
+    """A text, the rows of its right answers in the sample (none where they are not known), how often it was asked."""
 
     text: str
     right: tuple[int, ...]
     asked: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class _LoggedQueries:
-    """Queries of a log by how often they were asked, and the items that people wanted for each."""
+@dataclass(frozen=True)
+class _LoggedQuery:
+    """A query of the log, how often it was asked, and the items that people wanted for it."""
 
-    asked: dict[str, float]
-    wanted: dict[str, list[str]]
-    is_corrected: bool
+    text: str
+    asked: float
+    wanted: list[str]
 
-    @classmethod
-    def of(cls, clicks: Impressions | None) -> _LoggedQueries:
-        if clicks is None or not len(clicks.queries):
-            return cls({}, {}, is_corrected=False)
-        # Whoever searches sees the first position; later pages are further looks at the same search.
-        times = np.bincount(clicks.query_ids, clicks.shown * (clicks.positions == 1), len(clicks.queries))
-        order = np.argsort(-times, kind="stable").tolist()
-        asked = {clicks.queries[row]: max(1.0, float(times[row])) for row in order}
-        different, pair = clicks.pairs
-        is_wanted = np.zeros(len(different), dtype=bool)
-        if clicks.n_clicks:
-            is_wanted = corrected_clicks(clicks, PositionModel().fit(clicks)).grades > 0
-        is_corrected = bool(is_wanted.any())
-        if not is_corrected:
-            is_wanted = np.bincount(pair, clicks.clicked, len(different)) > 0
-        wanted: dict[str, list[str]] = {}
-        for query, item in zip(*np.divmod(different[is_wanted], len(clicks.items)), strict=True):
-            wanted.setdefault(clicks.queries[query], []).append(clicks.items[item])
-        return cls(asked, wanted, is_corrected)
+
+def _logged_queries(log: SearchLog | None) -> tuple[list[_LoggedQuery], bool]:
+    """Return the queries, the most frequent first, and whether clicks could be corrected for positions."""
+    if log is None or not len(log):
+        return [], False
+    times = np.bincount(log.query_ids, log.voices, len(log.queries))
+    seen = Evidence.of(log, PositionModel().fit(log.impressions()))
+    is_wanted = ClickMixture().fit(seen.clicks, seen.looks).wanted(seen.clicks, seen.looks) > 0.5
+    is_corrected = bool(is_wanted.any())
+    if not is_corrected:
+        is_wanted = seen.clicks > 0
+    wanted: list[list[str]] = [[] for _ in log.queries]
+    for query, item in zip(seen.query_ids[is_wanted], seen.item_ids[is_wanted], strict=True):
+        wanted[query].append(log.items[item])
+    order = np.argsort(-times, kind="stable").tolist()
+    return [_LoggedQuery(log.queries[row], max(1.0, float(times[row])), wanted[row]) for row in order], is_corrected
 
 
 class Rehearsal:
@@ -148,30 +152,29 @@ class Rehearsal:
         self._alpha = alpha
         self._random_state = random_state
 
-    def run(self, clicks: Impressions | None = None, *, progress: Progress | None = None) -> RehearsalReport:
-        """Ask both retrievers, and return what came out; ``clicks`` are what was shown and clicked, if that is known.
+    def run(self, log: SearchLog | None = None, *, progress: Progress | None = None) -> RehearsalReport:
+        """Ask both retrievers, and return what came out; ``log`` has what was searched and clicked, if that is known.
 
         ``progress`` is told what is being done, how much of it is done, and how much there is.
         """
         tell: Progress = progress or (lambda *_: None)
-        logged = _LoggedQueries.of(clicks)
-        contents = self._contents(item for found in logged.wanted.values() for item in found)
-        items, n_unreadable = draw_items(self._collection, self._sample, set(contents.values()), self._random_state)
-        self._check(items, contents)
-        sample = PictureSample.encoded(self._collection, self._candidate, items, tell)
-        captions, owners = self._captions(sample.items)
-        judged, unjudged = self._logged(logged, contents, sample.items)
-        answers, text_seconds = self._answers(captions, [*judged, *unjudged], sample, tell)
-        n_captions = len(captions)
-        parts = slice(0, n_captions), slice(n_captions, n_captions + len(judged))
-        groups = [
-            self._compared("captions", captions, owners, [each.part(parts[0]) for each in answers], sample),
-            self._compared("queries", judged, _units(judged), [each.part(parts[1]) for each in answers], sample),
-        ]
-        first = [each.first[n_captions + len(judged) :] for each in answers]
-        weights = np.array([question.asked for question in unjudged])
-        status = self._collection.status()
+        logged, is_corrected = _logged_queries(log)
+        contents = self._contents(item for query in logged for item in query.wanted)
         clicked = set(contents.values())
+        items, n_unreadable = self._draw(clicked)
+        self._check(items, clicked)
+        sample = _Sample.encoded(self._collection, self._candidate, items, tell)
+        captions = self._captions(sample.items)
+        judged, unjudged = self._logged(logged, contents, sample.items)
+        of_captions = self._answers("captions", captions, sample, tell)
+        of_judged, of_unjudged = (self._answers("queries", each, sample, tell) for each in (judged, unjudged))
+        owners = np.array([row for question in captions for row in question.right], dtype=np.int64)
+        groups = [
+            self._compared("captions", captions, owners, of_captions, sample),
+            self._compared("queries", judged, word_groups([question.text for question in judged]), of_judged, sample),
+        ]
+        status = self._collection.status()
+        caption_seconds = of_captions[1].seconds / max(1, len(captions)) if of_captions else 0.0
         report = RehearsalReport(
             old=self._present.name,
             old_fingerprint=self._present.fingerprint,
@@ -186,65 +189,87 @@ class Rehearsal:
             alpha=self._alpha,
             questions=tuple(group for group in groups if group is not None),
             n_unjudged=len(unjudged),
-            overlap=float(np.average(_overlap(*first), weights=weights)) if unjudged else None,
+            overlap=_overlap(unjudged, of_unjudged),
             seconds=sample.seconds,
-            reencode_seconds=sample.picture_seconds * status.pictures + text_seconds * status.captions,
+            reencode_seconds=sample.picture_seconds * status.pictures + caption_seconds * status.captions,
             reads_pictures=sample.reads_pictures,
         )
         n_left_out = n_unreadable + len(items) - len(sample.items)
-        return replace(report, notes=tuple(self._notes(report, logged, n_left_out)))
+        return replace(report, notes=tuple(self._notes(report, is_corrected, n_left_out)))
+
+    def _draw(self, clicked: Contents[str]) -> tuple[list[Item], int]:
+        """Return items with different pictures that can be read, and how many had to be passed over.
+
+        Those whose content was clicked come first, then those with captions: others have nothing to be judged by.
+        """
+        items = [item for item in self._collection if item.path is not None and item.content_hash is not None]
+        use = np.array([2 * (item.content_hash in clicked) + bool(item.captions) for item in items], dtype=np.int64)
+        drawn = np.random.default_rng(self._random_state).permutation(len(items))
+        chosen: dict[str, Item] = {}
+        n_unreadable = 0
+        for row in drawn[np.argsort(-use[drawn], kind="stable")].tolist():
+            content = str(items[row].content_hash)
+            if len(chosen) == self._sample:
+                break
+            if content in chosen:
+                continue
+            if _is_as_stored(self._collection, items[row]):
+                chosen[content] = items[row]
+            else:
+                n_unreadable += 1
+        return list(chosen.values()), n_unreadable
 
     def _contents(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the pictures of items by their ids; what the collection no longer has is left out."""
         found = {name: self._collection[name].content_hash for name in dict.fromkeys(ids) if name in self._collection}
         return {name: content for name, content in found.items() if content is not None}
 
-    def _check(self, items: Sequence[Item], contents: dict[str, str]) -> None:
+    def _check(self, items: Sequence[Item], clicked: Contents[str]) -> None:
         if not items:
             raise InvalidInputError(
                 "no picture of the collection can be read now, so that none can be encoded; bring the folder of the "
                 "pictures back, or index it again with: diptych index FOLDER"
             )
-        clicked = set(contents.values())
         if not any(item.captions or item.content_hash in clicked for item in items):
             raise InvalidInputError(
                 "the collection has neither captions nor clicks, so nothing says which answers are right; add captions "
                 "with `diptych index FOLDER --captions FILE`, or search and click in `diptych serve`"
             )
 
-    def _captions(self, items: Sequence[Item]) -> tuple[list[_Question], IntArray]:
-        """Return a draw of the captions as questions, and the picture of each."""
-        every = [(text, row) for row, item in enumerate(items) for text in dict.fromkeys(item.captions)]
+    def _captions(self, items: Sequence[Item]) -> list[_Question]:
+        """Return a draw of the captions as questions."""
+        every = [_Question(text, (row,)) for row, item in enumerate(items) for text in dict.fromkeys(item.captions)]
         drawn = np.random.default_rng(self._random_state).permutation(len(every))[: self._n_queries]
-        chosen = [every[place] for place in np.sort(drawn).tolist()]
-        return [_Question(text, (row,)) for text, row in chosen], np.array([row for _, row in chosen], dtype=np.int64)
+        return [every[place] for place in np.sort(drawn).tolist()]
 
     def _logged(
-        self, logged: _LoggedQueries, contents: dict[str, str], items: Sequence[Item]
+        self, logged: Sequence[_LoggedQuery], contents: dict[str, str], items: Sequence[Item]
     ) -> tuple[list[_Question], list[_Question]]:
         """Return the most frequent logged queries with a wanted picture in the sample, and those without."""
         row_of = {item.content_hash: row for row, item in enumerate(items)}
-        judged: list[_Question] = []
-        unjudged: list[_Question] = []
-        for text, asked in logged.asked.items():
-            rows = {row_of.get(contents.get(item, "")) for item in logged.wanted.get(text, ())}
-            right = tuple(sorted(row for row in rows if row is not None))
-            (judged if right else unjudged).append(_Question(text, right, asked))
-        return judged[: self._n_queries], unjudged[: self._n_queries]
+        found: tuple[list[_Question], list[_Question]] = [], []
+        for query in logged:
+            right = {row_of[contents[item]] for item in query.wanted if contents.get(item) in row_of}
+            found[not right].append(_Question(query.text, tuple(sorted(right)), query.asked))
+        return found[0][: self._n_queries], found[1][: self._n_queries]
 
     def _answers(
-        self, captions: Sequence[_Question], queries: Sequence[_Question], sample: PictureSample, tell: Progress
-    ) -> tuple[list[_Answers], float]:
-        """Return what the present retriever and the candidate answer, and what a caption takes the candidate."""
-        texts = [question.text for question in captions], [question.text for question in queries]
-        present = self._collection.retriever
-        features = _text_features(present, *texts, tell)
-        is_shared = self._candidate.text_fingerprint == present.text_fingerprint
-        started = time.perf_counter()
-        others = features if is_shared else _text_features(self._candidate, *texts, tell)
-        seconds = 0.0 if is_shared else (time.perf_counter() - started) / len(others)
-        asked = (present, features, sample.old), (self._candidate, others, sample.new)
-        return [_Answers.of(*each) for each in asked], seconds
+        self, kind: QuestionKind, questions: Sequence[_Question], sample: _Sample, tell: Progress
+    ) -> list[_Answers]:
+        """Return what the present retriever and the candidate answer; nothing where there are no questions."""
+        if not questions:
+            return []
+        texts, present = [question.text for question in questions], self._collection.retriever
+        features = _text_features(present, kind, texts, tell)
+        others, seconds = features, 0.0
+        if self._candidate.text_fingerprint != present.text_fingerprint:
+            started = time.perf_counter()
+            others = _text_features(self._candidate, kind, texts, tell)
+            seconds = time.perf_counter() - started
+        return [
+            _Answers.of(present, features, sample.old),
+            replace(_Answers.of(self._candidate, others, sample.new), seconds=seconds),
+        ]
 
     def _compared(
         self,
@@ -252,7 +277,7 @@ class Rehearsal:
         questions: Sequence[_Question],
         units: IntArray,
         answers: Sequence[_Answers],
-        sample: PictureSample,
+        sample: _Sample,
     ) -> RehearsedQuestions | None:
         if not questions:
             return None
@@ -278,7 +303,7 @@ class Rehearsal:
         no_match = answers[0].no_match, answers[1].no_match
         return RehearsedQuestions.measured(kind, told, units, no_match, values, random_state=self._random_state)
 
-    def _notes(self, report: RehearsalReport, logged: _LoggedQueries, n_left_out: int) -> list[str]:
+    def _notes(self, report: RehearsalReport, is_corrected: bool, n_left_out: int) -> list[str]:
         """Return what makes the comparison less fair, or less sure, than it looks."""
         notes, kinds = [], {group.kind for group in report.questions}
         if report.n_sample < report.n_pictures:
@@ -302,7 +327,7 @@ class Rehearsal:
             notes.append(
                 f"People could only click what they were shown, mostly by {report.old}: clicks favour it.{learned}"
             )
-            if not logged.is_corrected:
+            if not is_corrected:
                 notes.append("The clicks are too few to correct them for positions, so they are taken as they are.")
         if n_left_out:
             notes.append(f"{counted(n_left_out, 'picture')} could not be read, or changed, and stood back for others.")
@@ -311,13 +336,17 @@ class Rehearsal:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What one retriever answers: its points, the rows it puts first, and whether even the best is no good match."""
+    """What one retriever answers: its points, the rows it puts first, and whether even the best is no good match.
+
+    ``seconds`` is what encoding the questions took.
+    """
 
     retriever: RetrieverProtocol
     queries: AnyArray
     gallery: AnyArray
     first: IntArray
     no_match: BoolArray
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, retriever: RetrieverProtocol, features: FloatArray, gallery: AnyArray) -> _Answers:
@@ -331,10 +360,6 @@ class _Answers:
         is_unknown = ~np.any(features, axis=1)
         return cls(retriever, queries, gallery, np.stack(first), (probability < retriever.cutoff) | is_unknown)
 
-    def part(self, rows: slice) -> _Answers:
-        """Return the answers to some of the questions."""
-        return replace(self, queries=self.queries[rows], first=self.first[rows], no_match=self.no_match[rows])
-
     def evaluated(self, relevance: GradedRelevance, measures: Sequence[MeanRank | RecallAtK]) -> list[FloatArray]:
         """Return the value of each question under each measure."""
         found = evaluate(self.queries, self.gallery, self.retriever.space, relevance, measures, direction="text_query")
@@ -342,34 +367,120 @@ class _Answers:
 
 
 def _text_features(
-    retriever: RetrieverProtocol, captions: Sequence[str], queries: Sequence[str], progress: Progress
+    retriever: RetrieverProtocol, kind: QuestionKind, texts: Sequence[str], progress: Progress
 ) -> FloatArray:
-    """Return the features of captions, from the cache where they are known, and of queries, which are never kept."""
+    """Return the features of captions, from the cache where they are known, or of queries, which are never kept."""
+    encode = retriever.text_features if kind == "captions" else partial(query_features, retriever)
     parts = []
-    done, total = 0, len(captions) + len(queries)
-    for encode, texts in ((retriever.text_features, captions), (partial(query_features, retriever), queries)):
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            progress(f"asking {retriever.name}", done, total)
-            parts.append(encode(texts[start : start + _TEXTS_AT_ONCE]))
-            done += len(parts[-1])
-    progress(f"asking {retriever.name}", done, total)
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        progress(f"asking {retriever.name}", start, len(texts))
+        parts.append(encode(texts[start : start + _TEXTS_AT_ONCE]))
+    progress(f"asking {retriever.name}", len(texts), len(texts))
     return np.concatenate(parts)
 
 
-def _units(questions: Sequence[_Question]) -> IntArray:
-    return word_groups([question.text for question in questions])
-
-
-def _overlap(old: IntArray, new: IntArray) -> FloatArray:
-    """Return the share of first answers that two retrievers have in common, for each question.
-
-    >>> _overlap(np.array([[1, 2, 3, 4]]), np.array([[4, 1, 7, 8]])).tolist()
-    [0.5]
-    """
-    return np.asarray((old[:, :, None] == new[:, None, :]).any(axis=2).mean(axis=1))
+def _overlap(questions: Sequence[_Question], answers: Sequence[_Answers]) -> float | None:
+    """Return the share of first answers that two retrievers have in common; None without questions."""
+    if not questions:
+        return None
+    old, new = (each.first for each in answers)
+    shares = (old[:, :, None] == new[:, None, :]).any(axis=2).mean(axis=1)
+    return float(np.average(shares, weights=[question.asked for question in questions]))
 
 
 def _is_learned(retriever: RetrieverProtocol) -> bool:
     """Return True if a retriever was fitted on pairs by its owner; those of the package have no comparison."""
     comparison = getattr(retriever, "comparison_", None)
     return comparison is not None and bool(comparison.replaced)
+
+
+def _is_as_stored(collection: Collection, item: Item) -> bool:
+    """Return True if the file of an item can be opened and is still the picture that the stored point was made of."""
+    path = collection.picture_of(item)
+    if path is None:
+        return False
+    try:
+        status = file_status(path)
+        return (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns) or (
+            content_hash(path) == item.content_hash
+        )
+    except InvalidInputError:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Pictures with their points of two retrievers: stored ones of the old, fresh ones of the new.
+
+    ``seconds`` is what encoding took, ``picture_seconds`` what a picture took, the first ones, which wait for the
+    networks to be loaded, left out. ``reads_pictures`` is False where stored features serve the new retriever as well.
+    """
+
+    items: tuple[Item, ...]
+    old: AnyArray
+    new: AnyArray
+    seconds: float
+    picture_seconds: float
+    reads_pictures: bool
+
+    @classmethod
+    def encoded(
+        cls, collection: Collection, candidate: RetrieverProtocol, items: Sequence[Item], progress: Progress
+    ) -> _Sample:
+        """Take the stored points of some items, and encode their pictures with the candidate."""
+        ids, old = collection.points("image", [item.id for item in items])
+        known = {item.id: item for item in items}
+        started = time.perf_counter()
+        keeper = _with_same_features(collection, candidate)
+        if keeper is None:
+            files = [Path(str(collection.picture_of(known[item_id]))) for item_id in ids]
+            rows, features, picture_seconds = _encoded_pictures(candidate, files, progress)
+        else:
+            found, features = collection.features("image", ids, keeper)
+            row_of = {item_id: row for row, item_id in enumerate(ids)}
+            rows, picture_seconds = [row_of[item_id] for item_id in found], 0.0
+        if not rows:
+            raise InvalidInputError(
+                f"{candidate.name} cannot read any of the {len(items):,} pictures that were drawn; check the folder of "
+                "the pictures with: diptych index FOLDER"
+            )
+        scoring, new_scoring = Scoring(collection.retriever.space, "text_query"), Scoring(candidate.space, "text_query")
+        # As they would be stored, so that both retrievers are rounded alike.
+        new = new_scoring.stored(candidate.images_to_points(features))
+        return cls(
+            items=tuple(known[ids[row]] for row in rows),
+            old=scoring.comparable(old[rows], "image"),
+            new=new_scoring.comparable(new, "image"),
+            seconds=time.perf_counter() - started,
+            picture_seconds=picture_seconds,
+            reads_pictures=keeper is None,
+        )
+
+
+def _with_same_features(collection: Collection, candidate: RetrieverProtocol) -> str | None:
+    """Return the name of a stored retriever whose image features are those of the candidate."""
+    for stored in collection.retrievers():
+        # Its encoders may not be on this machine.
+        with suppress(CollectionError):
+            if collection.retriever_named(stored.name).image_fingerprint == candidate.image_fingerprint:
+                return stored.name
+    return None
+
+
+def _encoded_pictures(
+    retriever: RetrieverProtocol, files: Sequence[Path], progress: Progress
+) -> tuple[list[int], FloatArray, float]:
+    """Return which files could be read, their features, and the seconds for each."""
+    found: dict[int, AnyArray] = {}
+    pace: list[float] = []
+    for start in range(0, len(files), _PICTURES_AT_ONCE):
+        progress(f"encoding pictures with {retriever.name}", start, len(files))
+        began = time.perf_counter()
+        part = files[start : start + _PICTURES_AT_ONCE]
+        for batch in retriever.stream_image_features(part):
+            found |= {start + row: features for row, features in zip(batch.rows, batch.features, strict=True)}
+        pace.append((time.perf_counter() - began) / len(part))
+    progress(f"encoding pictures with {retriever.name}", len(files), len(files))
+    rows = sorted(found)
+    features = np.stack([found[row] for row in rows]) if rows else np.zeros((0, 0), dtype=np.float32)
+    return rows, features, float(np.mean(pace[1:] or pace or [0.0]))

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from diptych.retriever import Comparison, Retriever
 
 
-def learning_history(collection: Collection) -> list[LearningRecord]:
-    """Return every change of the retriever, and every comparison that changed nothing, oldest first."""
-    return collection.retriever_history()
-
-
-def remember(collection: Collection, record: LearningRecord) -> None:
-    """Write down what was compared and not taken."""
-    collection.note_retriever(record)
-
-
 def promote(
     collection: Collection,
     retriever: RetrieverProtocol,
@@ -54,7 +44,7 @@ def promote(
     if before.fingerprint == retriever.fingerprint:
         reason = f"the search model in use was learned from the same {record.origin}"
         kept = replace(record, action="kept", reason=reason, **from_to(before, before))
-        remember(collection, kept)
+        collection.note_retriever(kept)
         return kept
     (after,) = (each for each in collection.retrievers() if each.fingerprint == retriever.fingerprint)
     done = replace(record, action="promoted", **from_to(before, after))
@@ -67,11 +57,11 @@ def rollback(collection: Collection) -> LearningRecord:
 
     The retriever that leaves stays stored. After a second change, two calls lead back to the beginning.
     """
-    now, stored = active_retriever(collection), {each.fingerprint: each for each in collection.retrievers()}
-    change = change_to(now.fingerprint, learning_history(collection))
+    now = active_retriever(collection)
+    change = change_to(now.fingerprint, collection.retriever_history())
     if change is None:
         raise CollectionError(f"the search model {now.name!r} replaced no other one; there is nothing to roll back to")
-    before = stored.get(change.before_fingerprint)
+    before = _stored(collection).get(change.before_fingerprint)
     if before is None:
         raise CollectionError(
             f"the search model {change.before!r} is no longer stored; set one with `diptych index --retriever`"
@@ -81,11 +71,15 @@ def rollback(collection: Collection) -> LearningRecord:
     return record
 
 
-def rolls_back_to(collection: Collection, history: list[LearningRecord]) -> str | None:
+def rolls_back_to(collection: Collection) -> str | None:
     """Return the name of the retriever that going back would use again, None where there is none."""
-    stored = {each.fingerprint: each.name for each in collection.retrievers()}
-    change = change_to(active_retriever(collection).fingerprint, history)
-    return None if change is None else stored.get(change.before_fingerprint)
+    change = change_to(active_retriever(collection).fingerprint, collection.retriever_history())
+    before = None if change is None else _stored(collection).get(change.before_fingerprint)
+    return None if before is None else before.name
+
+
+def _stored(collection: Collection) -> dict[str, StoredRetriever]:
+    return {each.fingerprint: each for each in collection.retrievers()}
 
 
 def active_retriever(collection: Collection) -> StoredRetriever:
@@ -98,8 +92,8 @@ def base_name(collection: Collection, *origins: Origin) -> str:
 
     ``origins`` say what it was learned from.
     """
-    stored = {each.fingerprint: each for each in collection.retrievers()}
-    chain = learned_upon(active_retriever(collection).fingerprint, learning_history(collection), *origins)
+    stored = _stored(collection)
+    chain = learned_upon(active_retriever(collection).fingerprint, collection.retriever_history(), *origins)
     return next(stored[fingerprint] for fingerprint in reversed(chain) if fingerprint in stored).name
 
 
@@ -206,7 +200,7 @@ class Training:
         found = learned if comparison.replaced else None
         record = self._record(comparison, pairs)
         if not dry_run and found is None:
-            remember(self._collection, record)
+            self._collection.note_retriever(record)
         elif not dry_run:
             record = promote(self._collection, learned, record, progress=reencoding)
         return TrainingReport(comparison, record, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -10,12 +11,13 @@ from typing import Self
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.learning.position_model import Impressions
+from diptych.collection.learning.position_model import Impressions, PositionModel
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 
 SearchRow = tuple[int, str | None, float, str, int, Sequence[str], Iterable[int]]
 _FILLERS = 9
+_LEAST_LOOK = 0.002
 
 
 def word_groups(queries: Sequence[str]) -> IntArray:
@@ -77,7 +79,7 @@ class SearchLog:
         Pages of one search have its number. Queries of the same words are one.
         """
         numbers: dict[int, int] = {}
-        queries, items, visitors = _Numbers(), _Numbers(), _Numbers()
+        queries, items, visitors = _numbers(), _numbers(), _numbers()
         asked, people, times = array("q"), array("q"), array("d")
         of_row = array("i"), array("i"), array("i"), array("b")
         for number, visitor, time, query, first, shown, clicked in rows:
@@ -106,12 +108,6 @@ class SearchLog:
         return log._sorted_by(np.argsort(log.times, kind="stable"))._by_words()
 
     @classmethod
-    def from_impressions(cls, seen: Impressions) -> Self:
-        """Return searches that would have been counted so; who asked and when is not known, nor what went together."""
-        rng = np.random.default_rng(0)
-        return cls.from_searches(_counted_searches(seen, rng)).shuffled(rng)
-
-    @classmethod
     def from_triads(cls, log: ClickLog, ids: Sequence[str]) -> Self:
         """Return a search for each click of a table, which showed the item among others drawn from ``ids``."""
         rng = np.random.default_rng(0)
@@ -127,11 +123,7 @@ class SearchLog:
                     number += 1
 
         made = cls.from_searches(searches())
-        return replace(made.shuffled(rng), is_examined=True)
-
-    def shuffled(self, rng: np.random.Generator) -> Self:
-        """Return the searches in another order."""
-        return self._sorted_by(rng.permutation(len(self)))
+        return replace(made._sorted_by(rng.permutation(len(made))), is_examined=True)
 
     def select(self, chosen: AnyArray) -> Self:
         """Return some searches, given as a mask; queries and items keep their numbers."""
@@ -188,11 +180,8 @@ class SearchLog:
             np.bincount(which.reshape(-1), values, len(different)).astype(np.float64)
             for values in (weights, weights * self.clicked)
         )
-        query_ids, item_ids = np.divmod(different // (2 * deepest), max(1, len(self.items)))
         places = (different // 2) % deepest + 1
-        return Impressions(
-            self.queries, self.items, query_ids, item_ids, places, shown, np.minimum(clicked, shown), different % 2 > 0
-        )
+        return Impressions(different // (2 * deepest), places, shown, np.minimum(clicked, shown), different % 2 > 0)
 
     def _sorted_by(self, order: IntArray) -> Self:
         number = np.empty(len(order), dtype=np.int64)
@@ -205,27 +194,33 @@ class SearchLog:
         return replace(self, queries=tuple(self.queries[row] for row in first), query_ids=groups[self.query_ids])
 
 
-class _Numbers(dict[str, int]):
-    """Strings in the order of their first appearance."""
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Expected looks and clicks of each query's items, one voice a visitor and query; ``places`` are mean positions."""
 
-    def __missing__(self, text: str) -> int:
-        self[text] = len(self)
-        return self[text]
+    query_ids: IntArray
+    item_ids: IntArray
+    looks: FloatArray
+    clicks: FloatArray
+    places: FloatArray
+
+    @classmethod
+    def of(cls, log: SearchLog, positions: PositionModel) -> Self:
+        """Return what a log tells, given how likely people look where."""
+        different, which = np.unique(log.pairs, return_inverse=True)
+        weights = log.voices[log.searches]
+        looks: AnyArray = np.ones(len(log.positions))
+        if not log.is_examined:
+            looks = positions.examined(log.positions, log.after_click, least=_LEAST_LOOK)
+        shown, looked, clicked, places = (
+            np.bincount(which.reshape(-1), weights * values, len(different)).astype(np.float64)
+            for values in (1.0, looks, log.clicked, log.positions)
+        )
+        return cls(*np.divmod(different, max(1, len(log.items))), looked, clicked, places / shown)
 
 
-def _counted_searches(seen: Impressions, rng: np.random.Generator) -> Iterator[SearchRow]:
-    """Yield searches, item by item, whose counts are those of impressions."""
-    number = 0
-    order = np.lexsort((seen.positions, seen.query_ids))
-    starts = np.flatnonzero(np.diff(seen.query_ids[order], prepend=-1))
-    for part in np.split(order, starts[1:]) if len(order) else []:
-        shown_at: dict[int, int] = {}
-        for row in part.tolist():
-            position, query = int(seen.positions[row]), seen.queries[int(seen.query_ids[row])]
-            item = (seen.items[int(seen.item_ids[row])],)
-            clicks = np.arange(round(seen.shown[row])) < round(seen.clicked[row])
-            first = number + shown_at.get(position, 0)
-            for search, clicked in enumerate(rng.permutation(clicks), first):
-                yield search, None, 0.0, query, position, item, (position,) if clicked else ()
-            shown_at[position] = first - number + len(clicks)
-        number += max(shown_at.values())
+def _numbers() -> defaultdict[str, int]:
+    """Return a dictionary that numbers strings in the order of their first appearance."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm
@@ -11,8 +12,8 @@ from scipy.stats import norm
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.collection.collection import Collection
 from diptych.collection.learning.position_model import PositionModel
-from diptych.collection.learning.search_log import SearchLog
-from diptych.collection.learning.visual_consistency import LoggedPictures, VisualConsistencyTest
+from diptych.collection.learning.search_log import Evidence, SearchLog
+from diptych.collection.learning.visual_consistency import VisualConsistencyTest
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
 from diptych.metrics import randomisation_test
@@ -24,7 +25,6 @@ SHARE = 0.25
 # An item is judged by so many expected looks; fewer do not tell unwanted from unseen.
 FEWEST_LOOKS = 2.0
 MARGIN = 0.01
-_LEAST_LOOK = 0.002
 _QUERIES_AT_ONCE = 256
 _FOLDS = 5
 # Queries with fewer words in common than this, as a share of all their words, do not answer for one another.
@@ -55,43 +55,6 @@ class LogGallery:
         row_of_id = {item_id: row for row, item_id in enumerate(found)}
         rows = [row_of_id.get(ids.get(name, ""), -1) for name in names]
         return cls(tuple(found), features, np.array(rows, dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Expected looks and clicks of each query's items, one voice a visitor and query; ``places`` are mean positions."""
-
-    query_ids: IntArray
-    item_ids: IntArray
-    looks: FloatArray
-    clicks: FloatArray
-    places: FloatArray
-
-    @classmethod
-    def of(cls, log: SearchLog, positions: PositionModel) -> Evidence:
-        """Return what a log tells, given how likely people look where."""
-        different, which = np.unique(log.pairs, return_inverse=True)
-        weights = log.voices[log.searches]
-
-        def total(values: AnyArray) -> FloatArray:
-            return np.bincount(which.reshape(-1), weights * values, len(different)).astype(np.float64)
-
-        shown = total(np.ones(len(weights)))
-        query_ids, item_ids = np.divmod(different, max(1, len(log.items)))
-        return cls(
-            query_ids, item_ids, total(expected_looks(log, positions)), total(log.clicked), total(log.positions) / shown
-        )
-
-    def select(self, rows: AnyArray) -> Evidence:
-        """Return some rows."""
-        return Evidence(*(values[rows] for values in vars(self).values()))
-
-
-def expected_looks(log: SearchLog, positions: PositionModel) -> FloatArray:
-    """Return how likely each row of a log was looked at."""
-    if log.is_examined:
-        return np.ones(len(log.positions))
-    return positions.examined(log.positions, log.after_click, least=_LEAST_LOOK)
 
 
 @dataclass(frozen=True)
@@ -167,15 +130,12 @@ class TrafficTrial:
         """How many queries that were learned from were asked again by others."""
         return int(np.count_nonzero(self._known[np.unique(self._later.query_ids)]))
 
-    def repeated(self, *, reach: bool) -> tuple[Gain, list[tuple[str, float, float]]]:
-        """Return the gain on queries that were asked before, and each query with its values before and after."""
-        old, new = self._scored(self._present), self._scored(self._base, self._reaching(self._memory, reach))
-        return self._gain(old, new, self._known)
-
-    def new(self, *, reach: bool) -> Gain:
-        """Return the gain on later queries that were not learned from."""
-        old, new = self._scored(self._present), self._scored(self._base, self._reaching(self._memory, reach))
-        return self._gain(old, new, ~self._known)[0]
+    def gains(self, *, reach: bool) -> tuple[Gain, Gain, list[tuple[str, float, float]]]:
+        """Return the gain on queries that were learned from, and on others; and each of the first, before and after."""
+        self._memory.reach = reach
+        old, new = self._scored(self._present), self._scored(self._base, self._memory)
+        repeated, examples = self._gain(old, new, self._known)
+        return repeated, self._gain(old, new, ~self._known)[0], examples
 
     def held_out(self) -> Gain:
         """Return the gain on whole queries that were kept back, answered by the directions of similar ones."""
@@ -183,20 +143,23 @@ class TrafficTrial:
         old, new = self._scored(self._base), np.zeros(len(self._judged.query_ids))
         for fold in range(_FOLDS):
             self._progress("keeping queries back", fold, _FOLDS)
-            left = [self._log.queries[row] for row in np.flatnonzero(fold_of == fold)]
+            memory = self._memory.without([self._log.queries[row] for row in np.flatnonzero(fold_of == fold)])
+            memory.reach = True
             here = fold_of[self._judged.query_ids] == fold
-            new[here] = self._scored(self._base, self._reaching(self._memory.without(left), True))[here]
+            new[here] = self._scored(self._base, memory)[here]
         return self._gain(old, new, self._known)[0]
 
     def visual_consistency(self) -> VisualConsistencyTest:
         """Test whether clicks depend on what the pictures show."""
-        found = self._pictures
-        rows = self._gallery.row_of[found.item_ids]
-        points = self._memory.encode_images(self._gallery.features).astype(np.float64)[rows]
-        scores = self._pair_scores(self._base, found)
-        words = [clean_query(query) for query in self._log.queries]
-        pictures = LoggedPictures(found.query_ids, found.places, found.looks, found.clicks, points, scores, words)
-        return VisualConsistencyTest.run(pictures, within_queries=self._log.is_examined)
+        seen = self._pictures
+        points = self._memory.encode_images(self._gallery.features).astype(np.float64)
+        return VisualConsistencyTest.run(
+            seen,
+            points[self._gallery.row_of[seen.item_ids]],
+            self._pair_scores(self._base, seen.query_ids, seen.item_ids),
+            [clean_query(query) for query in self._log.queries],
+            within_queries=self._log.is_examined,
+        )
 
     def learned(self) -> QueryMemory:
         """Return a memory of all searches."""
@@ -204,7 +167,8 @@ class TrafficTrial:
 
     def fused(self, name: str, *, reach: bool) -> Retriever:
         """Return the retriever with a memory of all searches."""
-        memory = self._reaching(self.learned(), reach)
+        memory = self.learned()
+        memory.reach = reach
         old, own = self._scales_of(memory, self._pictures)
         return fused_retriever(
             self._base,
@@ -217,8 +181,8 @@ class TrafficTrial:
 
     def _fitted_positions(self, log: SearchLog) -> PositionModel:
         seen = log.impressions()
-        evidence = Evidence(seen.query_ids, seen.item_ids, seen.shown, seen.clicked, seen.positions.astype(np.float64))
-        return PositionModel().fit(seen, self._pair_scores(self._base, evidence))
+        pairs = np.divmod(seen.pairs, max(1, len(log.items)))
+        return PositionModel().fit(seen, self._pair_scores(self._base, *pairs))
 
     def _fitted(self, evidence: Evidence) -> QueryMemory:
         rows = self._gallery.row_of[evidence.item_ids]
@@ -227,10 +191,6 @@ class TrafficTrial:
             self._log.queries, *columns, self._gallery.features, axes_of=self._axes
         )
         self._axes = self._axes or memory
-        return memory
-
-    def _reaching(self, memory: QueryMemory, reach: bool) -> QueryMemory:
-        memory.reach = reach
         return memory
 
     def _scales_of(self, memory: QueryMemory, evidence: Evidence) -> tuple[float, float]:
@@ -244,24 +204,27 @@ class TrafficTrial:
 
     def _scored(self, retriever: Retriever, memory: QueryMemory | None = None) -> FloatArray:
         """Return the scores of the judged pairs."""
-        scores = self._pair_scores(retriever, self._judged)
+        judged = self._judged.query_ids, self._judged.item_ids
+        scores = self._pair_scores(retriever, *judged)
         if memory is None:
             return scores
         directions = memory.encode_texts(list(self._log.queries))
         pictures = self._memory.encode_images(self._gallery.features)
-        part = self._pairwise(self._judged, lambda asked, rows: directions[asked] @ pictures[rows].T)
+        part = self._pairwise(*judged, lambda asked, rows: directions[asked] @ pictures[rows].T)
         return scores + SHARE * self._scales[0] / self._scales[1] * part
 
-    def _pair_scores(self, retriever: Retriever, pairs: Evidence) -> FloatArray:
-        return self._pairwise(pairs, lambda asked, rows: self._compared(retriever, asked, rows))
+    def _pair_scores(self, retriever: Retriever, query_ids: IntArray, item_ids: IntArray) -> FloatArray:
+        return self._pairwise(query_ids, item_ids, partial(self._compared, retriever))
 
-    def _pairwise(self, pairs: Evidence, compare: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
+    def _pairwise(
+        self, query_ids: IntArray, item_ids: IntArray, compare: Callable[[IntArray, IntArray], FloatArray]
+    ) -> FloatArray:
         """Return the score of each pair, of which those of some queries are compared at a time."""
-        found = np.zeros(len(pairs.query_ids))
-        asked, which = np.unique(pairs.query_ids, return_inverse=True)
+        found = np.zeros(len(query_ids))
+        asked, which = np.unique(query_ids, return_inverse=True)
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(asked) + 1))
-        rows = self._gallery.row_of[pairs.item_ids]
+        rows = self._gallery.row_of[item_ids]
         for block in row_blocks(len(asked), _QUERIES_AT_ONCE):
             own = order[ends[block.start] : ends[block.stop]]
             used, places = np.unique(rows[own], return_inverse=True)

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import norm
 
-from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.arrays import FloatArray, row_blocks
+from diptych.collection.learning.search_log import Evidence
 from diptych.models.clicks.query_memory import ClickMixture, certainty
 
 N_SHUFFLES = 999
@@ -19,23 +20,6 @@ MAX_QUERIES = 500
 MAX_PICTURES = 24
 MIN_PICTURES = 5
 MIN_CLICKS = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class LoggedPictures:
-    """The pictures that queries showed, one row each, and the words of each query.
-
-    ``places`` are mean positions, ``looks`` and ``clicks`` expected numbers, ``points`` unit vectors of the pictures,
-    and ``scores`` those of the search model.
-    """
-
-    query_ids: IntArray
-    places: FloatArray
-    looks: FloatArray
-    clicks: FloatArray
-    points: FloatArray
-    scores: FloatArray
-    words: Sequence[Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -52,8 +36,16 @@ class VisualConsistencyTest:
     n_queries: int
 
     @classmethod
-    def run(cls, pictures: LoggedPictures, *, within_queries: bool = False) -> Self:
-        """Test the pictures of a log.
+    def run(
+        cls,
+        seen: Evidence,
+        points: FloatArray,
+        scores: FloatArray,
+        words: Sequence[Collection[str]],
+        *,
+        within_queries: bool = False,
+    ) -> Self:
+        """Test the pictures of a log, given their points, their scores by the search model, and the queries' words.
 
         Let r say how much likelier each picture is wanted than the others of its query (`ClickMixture`), X be the
         centred points of a query's pictures, and s their scores less the usual score at their places. Three sums are
@@ -65,11 +57,11 @@ class VisualConsistencyTest:
         - Σ_qq′ J(q, q′) rᵀXX′ᵀr′: wanted pictures of queries with common words are alike, J being the Jaccard
           similarity of the words.
 
-        The null hypothesis is that clicks do not depend on the pictures. Then r of one query could as well be that of
+        The null hypothesis is that clicks do not depend on the seen. Then r of one query could as well be that of
         another, place by place, so r is shuffled among the queries. ``within_queries`` shuffles it among the pictures
         of each query instead, for logs that tell no positions.
         """
-        wanted, points, scores, shared_words = _tables(pictures)
+        wanted, points, scores, shared_words = _tables(seen, points, scores, words)
         if len(wanted) < 2:
             return cls(0.0, 1.0, len(wanted))
         rng = np.random.default_rng(0)
@@ -92,39 +84,37 @@ class VisualConsistencyTest:
         return cls(z, float(norm.sf(z)), len(wanted))
 
 
-def _tables(pictures: LoggedPictures) -> tuple[FloatArray, FloatArray, FloatArray, sparse.csr_array]:
+def _tables(
+    seen: Evidence, all_points: FloatArray, all_scores: FloatArray, words: Sequence[Collection[str]]
+) -> tuple[FloatArray, FloatArray, FloatArray, sparse.csr_array]:
     """Return r, points and scores of the queries with the most looks, and the similarity of the queries' words.
 
-    A row is a query, a column a place; empty places are zero.
+    r says how much likelier each picture is wanted than the others of its query, scaled by certainty. A row is a query,
+    a column a place; empty places are zero.
     """
-    clicks_of, looks_of = (np.bincount(pictures.query_ids, each) for each in (pictures.clicks, pictures.looks))
-    counts = np.bincount(pictures.query_ids)
+    clicks_of, looks_of = (np.bincount(seen.query_ids, each) for each in (seen.clicks, seen.looks))
+    counts = np.bincount(seen.query_ids)
     chosen = np.flatnonzero((counts >= MIN_PICTURES) & (clicks_of >= MIN_CLICKS))
     chosen = chosen[np.argsort(-looks_of[chosen], kind="stable")[:MAX_QUERIES]]
-    order = np.lexsort((pictures.places, pictures.query_ids))
-    first = np.searchsorted(pictures.query_ids[order], chosen)
-    surplus = _known_surplus(pictures)
+    order = np.lexsort((seen.places, seen.query_ids))
+    first = np.searchsorted(seen.query_ids[order], chosen)
+    mixture = ClickMixture().fit(seen.clicks, seen.looks)
+    likelier = mixture.surplus(seen.clicks, seen.looks, seen.query_ids)
+    surplus = likelier * certainty(seen.clicks, seen.looks)
     wanted = np.zeros((len(chosen), MAX_PICTURES))
     scores, filled = np.zeros_like(wanted), np.zeros(wanted.shape, dtype=bool)
-    points = np.zeros((*wanted.shape, pictures.points.shape[1]), dtype=np.float32)
+    points = np.zeros((*wanted.shape, all_points.shape[1]), dtype=np.float32)
     for row, (query, start) in enumerate(zip(chosen, first, strict=True)):
         own = order[start : start + min(int(counts[query]), MAX_PICTURES)]
         size = len(own)
         wanted[row, :size] = _unit(surplus[own] - surplus[own].mean())
-        points[row, :size] = _unit(pictures.points[own] - pictures.points[own].mean(axis=0))
-        scores[row, :size] = pictures.scores[own] - pictures.scores[own].mean()
+        points[row, :size] = _unit(all_points[own] - all_points[own].mean(axis=0))
+        scores[row, :size] = all_scores[own] - all_scores[own].mean()
         filled[row, :size] = True
     usual = scores.sum(axis=0) / np.maximum(filled.sum(axis=0), 1)
     unusual = np.where(filled, scores - usual, 0.0)
     standard = np.array([_unit(row) for row in unusual]).reshape(wanted.shape)
-    return wanted, points, standard, _shared_words([set(pictures.words[query]) for query in chosen.tolist()])
-
-
-def _known_surplus(pictures: LoggedPictures) -> FloatArray:
-    """Return r: how much likelier each picture is wanted than the others of its query, scaled by certainty."""
-    mixture = ClickMixture().fit(pictures.clicks, pictures.looks)
-    likelier = mixture.surplus(pictures.clicks, pictures.looks, pictures.query_ids)
-    return likelier * certainty(pictures.clicks, pictures.looks)
+    return wanted, points, standard, _shared_words([set(words[query]) for query in chosen.tolist()])
 
 
 def _shared_words(words: Sequence[set[str]]) -> sparse.csr_array:

@@ -247,11 +247,10 @@ _NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response(
 @learning_router.get(_LEARNING, operation_id="getLearning", dependencies=[Clicking])
 def get_learning(hosted: Hosted) -> LearningDocument:
     """List every change of the search model and every comparison, with measures before and after."""
-    from diptych.collection.learning.retriever_training import learning_history, rolls_back_to
+    from diptych.collection.learning import rolls_back_to
 
-    history = learning_history(hosted.collection)
-    steps = [_learning_step(record) for record in reversed(history)]
-    return LearningDocument(steps=steps, rolls_back_to=rolls_back_to(hosted.collection, history))
+    steps = [_learning_step(record) for record in reversed(hosted.collection.retriever_history())]
+    return LearningDocument(steps=steps, rolls_back_to=rolls_back_to(hosted.collection))
 
 
 @learning_router.post(
@@ -259,9 +258,9 @@ def get_learning(hosted: Hosted) -> LearningDocument:
 )
 def roll_back(hosted: Hosted) -> LearningStep:
     """Let searches use the search model from before the last change again; the one that leaves stays stored."""
-    from diptych.collection.learning.retriever_training import learning_history, rollback, rolls_back_to
+    from diptych.collection.learning import rollback, rolls_back_to
 
-    if rolls_back_to(hosted.collection, learning_history(hosted.collection)) is None:
+    if rolls_back_to(hosted.collection) is None:
         detail = "The search model in use replaced no other one, or the one before it is gone; activate one by name."
         raise Problem(409, "nothing-to-roll-back", detail)
     return _learning_step(rollback(hosted.collection))
