@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from diptych.collection import Collection, CollectionError, Record, backup_collection
-from diptych.collection.store.store import DATABASE
+from diptych.collection.store.sqlite import DATABASE
 from diptych.collection.trusted_root import trust_root
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever
@@ -57,7 +57,7 @@ def test_what_cannot_be_made_again_is_named(collection: Collection) -> None:
     with open_again(collection) as again:
         report = again.repair()
         assert "caption 1" in report.damaged
-        assert report.problems[0] == "caption 1 is not as it was written; restore the collection from a backup"
+        assert report.problems[0] == "caption of 1 is not as it was written; restore the collection from a backup"
 
 
 def test_a_database_that_is_none_is_refused_in_a_sentence(collection: Collection) -> None:

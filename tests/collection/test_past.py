@@ -55,6 +55,7 @@ def test_every_version_is_as_it_was(collection: Collection, photos: Path, past: 
         with past((version.number, moment, str(version.number))[turn % 3]) as then:
             assert content(then) == items
             assert answers(then) == found
+            assert then.verify().damaged == {}
             assert then.as_of is not None
             assert then.as_of.number == version.number
     assert [(one.added, one.changed, one.removed) for one in collection.history()] == [

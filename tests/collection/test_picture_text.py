@@ -18,7 +18,7 @@ from diptych.collection import (
 )
 from diptych.collection.indexing.content_reading import TextReading
 from diptych.collection.root import Root
-from diptych.collection.store.store import WRITE_LOCK, write_lock
+from diptych.collection.store.sqlite import WRITE_LOCK, write_lock
 from diptych.errors import CollectionBusyError, InvalidInputError
 from tests.doubles import ToyRetriever
 from tests.doubles.signs import plain_sign

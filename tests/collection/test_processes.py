@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diptych.collection import Collection, Record
-from diptych.collection.store.store import WRITE_LOCK, write_lock
+from diptych.collection.store.sqlite import WRITE_LOCK, write_lock
 from diptych.errors import CollectionBusyError
 from tests.doubles import ToyRetriever
 

@@ -12,7 +12,7 @@ import pytest
 
 from diptych.collection import AddReport, Collection, FolderWatcher, Record
 from diptych.collection.indexing.watching import SettlingPaths
-from diptych.collection.store.store import WRITE_LOCK, write_lock
+from diptych.collection.store.sqlite import WRITE_LOCK, write_lock
 from tests.doubles import ToyRetriever
 
 

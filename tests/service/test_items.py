@@ -13,7 +13,7 @@ import pytest
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
-from diptych.collection.store.store import write_lock
+from diptych.collection.store.sqlite import write_lock
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
 
 

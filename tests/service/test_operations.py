@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from starlette.requests import ClientDisconnect
 
-from diptych.collection.store.store import DATABASE
+from diptych.collection.store.sqlite import DATABASE
 from diptych.service.problems import Problem
 from diptych.service.security.limits import ConcurrencyLimit
 

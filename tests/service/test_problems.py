@@ -157,7 +157,7 @@ def test_a_client_s_mistake_is_a_problem_document(
 
 
 def test_a_collection_that_another_process_writes_is_busy(running_service: Start, own_scene_collection: Path) -> None:
-    from diptych.collection.store.store import write_lock
+    from diptych.collection.store.sqlite import write_lock
 
     service = running_service(limits={"write_wait_seconds": 0.2})
     with write_lock(own_scene_collection / ".diptych" / "write.lock"):

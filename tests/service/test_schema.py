@@ -16,7 +16,7 @@ import httpx
 import pytest
 from hypothesis.configuration import storage_directory
 
-from diptych.collection.store.store import write_lock
+from diptych.collection.store.sqlite import write_lock
 
 Start = Callable[..., Any]
 

@@ -25,11 +25,12 @@ class CheckReport:
     """Whether a collection is whole.
 
     ``problems`` are damaged rows and items that lack what they need, a sentence each; ``damaged`` has the rows by
-    table and key, with what is wrong.
+    table and key, with what is wrong. ``warnings`` name settings of a server that hide damage.
     """
 
     problems: tuple[str, ...] = ()
     damaged: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +48,8 @@ class Status:
     ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
     ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
     vector index finds, measured when it was built; None where everything is compared. ``texts_read`` counts the
-    pictures whose text has been read, ``with_regions`` those whose regions are searched.
+    pictures whose text has been read, ``with_regions`` those whose regions are searched. ``warnings`` name
+    settings of a server that hide damage.
     """
 
     folder: str
@@ -71,6 +73,7 @@ class Status:
     recall: float | None = None
     texts_read: int = 0
     with_regions: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 def status(state: CollectionState) -> Status:
@@ -112,6 +115,7 @@ def status(state: CollectionState) -> Status:
             recall=min((recall for recall in recalls if recall < 1), default=None),
             texts_read=count("SELECT count(*) FROM picture_text"),
             with_regions=pointed(active, "region"),
+            warnings=state.store.warnings(),
         )
 
 
@@ -128,7 +132,8 @@ def check(state: CollectionState) -> CheckReport:
             elif model.state != "resting":
                 lacking = ((side, count_missing_points(db, model.id, side)) for side in SIDES)
                 problems += [_lack_of_points(side, number, of) for side, number in lacking if number]
-    return CheckReport(tuple(problems), {f"{one.table} {', '.join(map(str, one.key))}": one.problem for one in damages})
+    damaged = {f"{one.table} {', '.join(map(str, one.key))}": one.problem for one in damages}
+    return CheckReport(tuple(problems), damaged, state.store.warnings())
 
 
 def _remedy(damage: Damage) -> str:

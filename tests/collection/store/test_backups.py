@@ -10,7 +10,8 @@ import pytest
 
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.opening import create_store, open_store
-from diptych.collection.store.store import DATABASE, Store
+from diptych.collection.store.sqlite import DATABASE
+from diptych.collection.store.store import Store
 from diptych.collection.upkeep.backup import backup_collection, restore_collection
 from diptych.collection.upkeep.checks import verify
 from diptych.errors import CollectionError, InvalidInputError

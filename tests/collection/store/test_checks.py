@@ -71,8 +71,8 @@ def test_every_changed_row_is_found_and_what_can_be_made_again_is_removed(store:
     assert {damage.table for damage in verify(store)} == {*CHANGES, table} - {"point"}
     left = repair(store)
     assert [str(damage) for damage in left] == [
-        "item 7 is not as it was written",
-        "caption 7 is not as it was written",
+        "item Éa/6.jpg is not as it was written",
+        "caption of Éa/3.jpg is not as it was written",
     ]
     with store.reading() as db:
         assert db.value(f"SELECT count(*) FROM {table}") == len(HASHES) - 1

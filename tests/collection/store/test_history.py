@@ -6,9 +6,14 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
+from diptych.collection.filter import parse_filter
+from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.dialect import Connection
+from diptych.collection.store.facets import facets
+from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.history import (
     forget_all,
     forget_past,
@@ -111,6 +116,31 @@ def test_what_is_older_than_is_kept_goes(store: Store) -> None:
         assert db.value("SELECT count(*) FROM former_item") == 0
     with pytest.raises(InvalidInputError):
         store.write(lambda db: keep_history(db, -1))
+
+
+def test_values_that_no_item_has_are_pruned(store: Store) -> None:
+    cache = ColumnCache(store)
+    put(store, boat(0, labels=("red", "old")), boat(1, labels=("blue",)))
+    with store.reading() as db:
+        cache.current(db)
+    put(store, boat(0, labels=("red",)))
+    prune(store)
+    with store.reading() as db:
+        # A former item has it still.
+        assert db.value("SELECT count(*) FROM value WHERE text = 'old'") == 1
+    store.write(forget_all)
+    prune(store)
+    with store.reading() as db:
+        assert [text for (text,) in db.rows("SELECT text FROM value WHERE field = 'label' ORDER BY text")] == [
+            "blue",
+            "red",
+        ]
+        (labels,) = (facet for facet in facets(db, cache.current(db), None, 9) if facet.field == "label")
+        assert [(value.value, value.count) for value in labels.values] == [("blue", 1), ("red", 1)]
+    (number,) = put(store, boat(2, labels=("old",)))
+    with store.reading() as db:
+        found = matching_items(db, cache.current(db), parse_filter("label:old"))
+        assert np.flatnonzero(found).tolist() == [number]
 
 
 def test_the_past_can_be_ended(store: Store) -> None:

@@ -182,6 +182,13 @@ def test_settings_that_lose_acknowledged_changes_are_refused(
 
 
 @pytest.mark.server
+def test_checksums_that_are_off_are_a_warning(opened: Store) -> None:
+    with opened.reading() as db:
+        is_on = db.value("SHOW data_checksums") == "on"
+    assert is_on is not any("pg_checksums --enable" in warning for warning in opened.warnings())
+
+
+@pytest.mark.server
 def test_values_are_those_of_sqlite(opened: Store) -> None:
     with opened.reading() as db:
         (row,) = db.rows("SELECT sum(n), avg(n), count(*), max(n) FROM (VALUES (1::bigint), (2)) AS t (n)")

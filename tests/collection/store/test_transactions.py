@@ -16,15 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from diptych.collection.store import store as store_module
+from diptych.collection.store import sqlite as sqlite_module
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.store import SqliteStore, Store
+from diptych.collection.store.sqlite import SqliteStore
+from diptych.collection.store.store import Store
 from diptych.errors import CollectionBusyError, CollectionError, NoRoomError
 
 KEEP_LOCK = """
 import sys, time
 from pathlib import Path
-from diptych.collection.store.store import SqliteStore
+from diptych.collection.store.sqlite import SqliteStore
 def job(db):
     db.run("INSERT INTO unread (path, reason) VALUES ('lost', '')")
     print('locked', flush=True)
@@ -231,7 +232,7 @@ def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     mounts = tmp_path / "mtab"
     written = str(mounted).replace(" ", "\\040")
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\nhost:/photos {written} nfs4 rw 0 0\n")
-    monkeypatch.setattr(store_module, "MOUNTS", mounts)
+    monkeypatch.setattr(sqlite_module, "MOUNTS", mounts)
     with pytest.raises(CollectionError, match=r"network file system \(nfs4\).*postgresql://"):
         SqliteStore.create(mounted / "photos")
     SqliteStore.create(tmp_path / "here").close()

@@ -12,7 +12,8 @@ import pytest
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.store.points import missing_points, put_points, remove_points
 from diptych.collection.store.scoring import Scoring
-from diptych.collection.store.store import SqliteStore, Store
+from diptych.collection.store.sqlite import SqliteStore
+from diptych.collection.store.store import Store
 from diptych.collection.upkeep.checks import verify
 from diptych.collection.vectors import vector_index as vectors
 from diptych.collection.vectors.neighbours import Neighbours, VectorIndex

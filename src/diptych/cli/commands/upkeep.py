@@ -59,6 +59,8 @@ def _facts(state: Status) -> dict[str, str]:
         path, reason = next(iter(state.failures.items()))
         many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"
         facts["last skipped"] = f"{many} {printable(path)}: {printable(reason)}"
+    if state.warnings:
+        facts["warning"] = printable("; ".join(state.warnings))
     return facts
 
 
@@ -92,7 +94,7 @@ def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(report))
     else:
-        for problem in report.problems:
+        for problem in (*report.problems, *report.warnings):
             results().print(printable(problem), markup=False, soft_wrap=True)
         if report.is_whole:
             results().print(f"{shown_path(place_of(name))} is whole", markup=False, soft_wrap=True)

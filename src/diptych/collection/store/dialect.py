@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +28,12 @@ _WORD = re.compile(r"\{([a-z]+)\}")
 Values = Sequence[Any]
 
 
-def schema_statements(words: Mapping[str, str]) -> str:
-    """Return the statements that make the tables, in the words of an engine."""
-    text = resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-    return in_words(text, words)
+def schema_statements(engine: str, words: Mapping[str, str]) -> list[str]:
+    """Return the statements that make the tables, in the words of an engine, and its word index."""
+    folder = resources.files(__package__)
+    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", f"{engine}.sql"))
+    # Lines within a statement are indented.
+    return [statement for statement in re.split(r";\n(?! )", in_words(text, words)) if statement.strip()]
 
 
 def in_words(text: str, words: Mapping[str, str]) -> str:
@@ -42,41 +45,66 @@ def in_words(text: str, words: Mapping[str, str]) -> str:
     return _WORD.sub(lambda match: words[match[1]], text)
 
 
-class Connection(Protocol):
-    """One transaction of one thread. Statements have ``?`` where values stand, whatever the engine."""
+class Connection(ABC):
+    """One transaction of one thread. Statements have ``?`` where values stand, whatever the engine.
 
-    engine: str
+    ``raw`` is the connection of the driver. ``writes`` says that it belongs to a job: what it sees may be undone.
+    ``replica`` says that it goes to the second server.
+    """
+
+    engine: ClassVar[str]
     """``"sqlite"`` or ``"postgres"``."""
 
-    words: Mapping[str, str]
+    words: ClassVar[Mapping[str, str]]
     """What the words in braces of a schema mean."""
 
-    writes: bool
-    """Whether it belongs to a job: what it sees may still be undone."""
+    _joined: ClassVar[str]
+    _list: ClassVar[tuple[str, str, str]]
+    _position: ClassVar[str]
+
+    def __init__(self, raw: Any, *, writes: bool = False, replica: bool = False) -> None:
+        self.raw, self.writes, self.replica = raw, writes, replica
+
+    @abstractmethod
+    def _execute(self, sql: str, values: Values) -> Any: ...
 
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
+        found: list[tuple[Any, ...]] = self._execute(sql, values).fetchall()
+        return found
 
     def value(self, sql: str, values: Values = ()) -> Any:
         """Return the first column of the first row, None where there is no row."""
+        row = self._execute(sql, values).fetchone()
+        return None if row is None else row[0]
 
     def ids(self, sql: str, values: Values = ()) -> IntArray:
-        """Return the one integer column of a query as an array of int64, in no particular order."""
+        """Return the one integer column of a query as an array of int64, in the order of the query."""
+        # One long text is read three times as fast as a row for each number.
+        text = self.value(f"WITH found(number) AS ({sql}) SELECT {self._joined} FROM found", values)
+        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.zeros(0, dtype=np.int64)
 
     def run(self, sql: str, values: Values = ()) -> int:
         """Run a statement, and return how many rows it changed."""
+        return int(self._execute(sql, values).rowcount)
 
+    @abstractmethod
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement for each row of values."""
 
+    @abstractmethod
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         """Insert many rows, as fast as the engine can."""
 
     def among(self, column: str, ids: IntArray | Sequence[int]) -> tuple[str, Values]:
         """Return the condition that a column has one of some ids, and its values."""
+        condition, opening, closing = self._list
+        listed = ",".join(map(str, np.asarray(ids, dtype=np.int64).tolist()))
+        return f"{column} {condition}", (f"{opening}{listed}{closing}",)
 
     def contains(self, column: str) -> str:
         """Return the condition that a text column contains a value, which is given as ``?``."""
+        return f"{self._position}({column}, ?) > 0"
 
 
 def has_table(db: Connection, name: str) -> bool:
@@ -86,34 +114,19 @@ def has_table(db: Connection, name: str) -> bool:
     return db.value("SELECT to_regclass(?)::text", (name,)) is not None
 
 
-class SqliteConnection:
+class SqliteConnection(Connection):
     """A connection of SQLite as the tables see it."""
 
     engine = "sqlite"
     words = SQLITE_WORDS
+    _joined = "group_concat(number)"
+    _list = ("IN (SELECT value FROM json_each(?))", "[", "]")
+    _position = "instr"
+    last_change: tuple[int, int] | None = None
 
-    def __init__(self, raw: sqlite3.Connection, *, writes: bool = False) -> None:
-        self.raw, self.writes = raw, writes
-        self.last_change: tuple[int, int] | None = None
-
-    def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
-        return self.raw.execute(sql, values).fetchall()
-
-    def value(self, sql: str, values: Values = ()) -> Any:
-        """Return the first column of the first row, None where there is no row."""
-        row = self.raw.execute(sql, values).fetchone()
-        return None if row is None else row[0]
-
-    def ids(self, sql: str, values: Values = ()) -> IntArray:
-        """Return the one integer column of a query as an array of int64."""
-        # One long text is read three times as fast as a row for each number.
-        text = self.value(f"WITH found(number) AS ({sql}) SELECT group_concat(number) FROM found", values)
-        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.zeros(0, dtype=np.int64)
-
-    def run(self, sql: str, values: Values = ()) -> int:
-        """Run a statement, and return how many rows it changed."""
-        return self.raw.execute(sql, values).rowcount
+    def _execute(self, sql: str, values: Values) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.raw.execute(sql, values)
+        return cursor
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement for each row of values."""
@@ -123,12 +136,3 @@ class SqliteConnection:
         """Insert many rows, as fast as the engine can."""
         marks = ", ".join("?" * len(columns))
         self.raw.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
-
-    def among(self, column: str, ids: IntArray | Sequence[int]) -> tuple[str, Values]:
-        """Return the condition that a column has one of some ids, and its values."""
-        listed = ",".join(map(str, np.asarray(ids, dtype=np.int64).tolist()))
-        return f"{column} IN (SELECT value FROM json_each(?))", (f"[{listed}]",)
-
-    def contains(self, column: str) -> str:
-        """Return the condition that a text column contains a value, which is given as ``?``."""
-        return f"instr({column}, ?) > 0"

@@ -121,10 +121,14 @@ def facets(db: Connection, columns: Columns, wanted: Filter | None, limit: int) 
 
 def _facet(db: Connection, columns: Columns, field: str, all_counts: IntArray, limit: int) -> Facet | None:
     ids = columns.fields[field]
+    is_long = len(ids) > MAX_COMPARED
+    if not is_long:
+        # Without those that were pruned.
+        numbers, stored = value_rows(db, columns, field)
+        ids = np.array(numbers, dtype=np.int64)
     live, counts = _of_values(columns.live_counts, ids), _of_values(all_counts, ids)
-    if len(ids) > MAX_COMPARED:
+    if is_long:
         return _facet_of_many(db, field, ids, live, counts, limit)
-    stored = value_rows(db, columns, field)[1]
     there, found = _Counted(stored, live), _Counted(stored, counts)
     if not there.counts or not found.counts:
         return None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
+from diptych.arrays import IntArray
 from diptych.collection.item import iso_time
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS, FORMER_SAID_COLUMNS, next_time
 from diptych.collection.store.kept import put_setting, setting
 from diptych.collection.store.points import prune_contents, unnamed_contents
 from diptych.collection.store.store import Store
+from diptych.collection.store.values import prune_values, unused_values
 from diptych.collection.store.words import FORMER_WORDS
 from diptych.errors import InvalidInputError
 
@@ -158,9 +160,9 @@ def _forget_before(db: Connection, number: int) -> None:
 
 
 def prune(store: Store) -> int:
-    """Forget old states, old changes and contents that nothing names, in short jobs; return how many contents went.
+    """Forget old states, old changes, and contents and values that nothing names; return how many contents went.
 
-    The newest change stays, so that readers see the same number as before.
+    Jobs are short. The newest change stays, so that readers see the same number as before.
     """
 
     def forget(db: Connection) -> None:
@@ -170,9 +172,14 @@ def prune(store: Store) -> int:
 
     store.write(forget, freeing=True)
     with store.reading() as db:
-        unnamed = unnamed_contents(db)
-    parts = (unnamed[start : start + PRUNED_AT_ONCE] for start in range(0, len(unnamed), PRUNED_AT_ONCE))
-    return sum(store.write(partial(prune_contents, some=part), freeing=True) for part in parts)
+        values, contents = unused_values(db), unnamed_contents(db)
+    _prune_parts(store, prune_values, values)
+    return _prune_parts(store, prune_contents, contents)
+
+
+def _prune_parts(store: Store, job: Callable[[Connection, IntArray], int], ids: IntArray) -> int:
+    parts = (ids[start : start + PRUNED_AT_ONCE] for start in range(0, len(ids), PRUNED_AT_ONCE))
+    return sum(store.write(lambda db, part=part: job(db, part), freeing=True) for part in parts)  # type: ignore[misc]
 
 
 def prune_daily(store: Store) -> None:

@@ -7,9 +7,8 @@ from types import ModuleType
 
 from diptych.addresses import is_address
 from diptych.atomic_files import Durability
-from diptych.collection.store.dialect import Connection
-from diptych.collection.store.store import DATABASE, Fill, SqliteStore, Store
-from diptych.collection.store.words import create_word_index
+from diptych.collection.store.sqlite import DATABASE, SqliteStore
+from diptych.collection.store.store import Fill, Store
 from diptych.errors import MissingPackageError
 
 
@@ -18,15 +17,10 @@ def create_store(
 ) -> Store:
     """Make the tables of an empty collection in a folder or at an address, and fill them, in one step."""
 
-    def begin(db: Connection, folder: Path) -> None:
-        create_word_index(db)
-        if fill is not None:
-            fill(db, folder)
-
     if is_address(place):
-        created: Store = _postgres().PostgresStore.create(str(place), durability, replica, begin)
+        created: Store = _postgres().PostgresStore.create(str(place), durability, replica, fill)
         return created
-    return SqliteStore.create(Path(place), durability, begin)
+    return SqliteStore.create(Path(place), durability, fill)
 
 
 def open_store(place: Path | str, durability: Durability = "power", replica: str | None = None) -> Store:

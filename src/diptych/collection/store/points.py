@@ -285,7 +285,7 @@ def _insert(
     if db.engine == "sqlite":
         db.load(table, columns, zip(first.tolist(), second.tolist(), blobs, codes, strict=True))
     elif len(blobs):
-        copy_in(_raw(db), table, columns, (first, second, vectors, np.array(codes, dtype=np.int64)))
+        copy_in(db.raw, table, columns, (first, second, vectors, np.array(codes, dtype=np.int64)))
 
 
 def _read(
@@ -304,13 +304,9 @@ def _read(
         condition = f"{key} = ANY('{{{','.join(map(str, ids.tolist()))}}}'::bigint[])"
     query = f"SELECT id, content, part, v FROM {point_table(model, side)} WHERE {condition}"
     if db.engine != "sqlite":
-        numbers, owners, parts, vectors = copy_out(_raw(db), query, [(np.int64, 0)] * 3 + [(dtype, width)])
+        numbers, owners, parts, vectors = copy_out(db.raw, query, [(np.int64, 0)] * 3 + [(dtype, width)])
         return numbers, owners, parts, vectors
     rows = db.rows(query, values)
     columns = list(zip(*rows, strict=True)) or [()] * 4
     numbers, owners, parts = (np.array(column, dtype=np.int64) for column in columns[:3])
     return numbers, owners, parts, np.frombuffer(b"".join(columns[3]), dtype=dtype).reshape(len(rows), width)
-
-
-def _raw(db: Connection) -> Any:
-    return db.raw  # type: ignore[attr-defined]

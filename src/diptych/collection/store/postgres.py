@@ -7,25 +7,22 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-import numpy as np
 import psycopg
-from psycopg import errors
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import NumericBinaryLoader
 
-from diptych.arrays import IntArray
 from diptych.atomic_files import Durability
 from diptych.collection.store.dialect import Connection, Values
 from diptych.collection.store.store import (
     DERIVED,
-    MAX_IDLE_CONNECTIONS,
+    LAST_CHANGE,
     WRITE_WAIT_S,
     Fill,
     Job,
@@ -69,29 +66,8 @@ SESSION_SETTINGS: Mapping[str, object] = {
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SQL_PART = re.compile(r"'(?:[^']|'')*'|%|\?")
-_INT8_ARRAY = 1016
 _INT8 = 20
-_ARRAY_ITEM = np.dtype([("length", ">i4"), ("value", ">i8")])
-_ARRAY_HEADER_BYTES = 20
 _LOST_STATES = ("08", "57P01", "57P02", "57P03", "25P03", "25P04")
-
-
-class _Ids:
-    """Integers that travel as one array, in the bytes of PostgreSQL."""
-
-    def __init__(self, ids: IntArray | Sequence[int]) -> None:
-        self.array = np.asarray(ids, dtype=np.int64)
-
-
-class _IdsDumper(Dumper):
-    format = Format.BINARY
-    oid = _INT8_ARRAY
-
-    def dump(self, obj: _Ids) -> bytes:
-        items = np.empty(len(obj.array), dtype=_ARRAY_ITEM)
-        items["length"], items["value"] = 8, obj.array
-        header = np.array([1 if len(items) else 0, 0, _INT8, len(items), 1][: 5 if len(items) else 3], dtype=">i4")
-        return header.tobytes() + items.tobytes()
 
 
 class _TruthDumper(Dumper):
@@ -127,48 +103,20 @@ def with_percent_marks(sql: str) -> str:
     return _SQL_PART.sub(lambda part: "%s" if part[0] == "?" else part[0].replace("%", "%%"), sql)
 
 
-class PostgresConnection:
-    """A connection of PostgreSQL as the tables see it; ``raw`` is that of psycopg."""
+class PostgresConnection(Connection):
+    """A connection of PostgreSQL as the tables see it."""
 
     engine = "postgres"
     words = POSTGRES_WORDS
-
-    def __init__(self, raw: psycopg.Connection[Any], *, replica: bool = False) -> None:
-        self.raw = raw
-        self.replica = replica
-        self.writes = False
+    _joined = "string_agg(number::text, ',')"
+    _list = ("= ANY(?::bigint[])", "{", "}")
+    _position = "strpos"
 
     def _execute(self, sql: str, values: Values) -> psycopg.Cursor[Any]:
-        if values:
-            return self.raw.execute(with_percent_marks(sql), values, binary=True)
-        return self.raw.execute(sql, binary=True)
-
-    def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
-        return self._execute(sql, values).fetchall()
-
-    def value(self, sql: str, values: Values = ()) -> Any:
-        """Return the first column of the first row, None where there is no row."""
-        row = self._execute(sql, values).fetchone()
-        return None if row is None else row[0]
-
-    def ids(self, sql: str, values: Values = ()) -> IntArray:
-        """Return the one integer column of a query as an array of int64."""
-        # One array is read much faster than a row for each number.
-        whole = (
-            f"WITH found(number) AS ({sql}) "
-            "SELECT array_agg(number::bigint) FILTER (WHERE number IS NOT NULL) FROM found"
+        cursor: psycopg.Cursor[Any] = self.raw.execute(
+            with_percent_marks(sql) if values else sql, values or None, binary=True
         )
-        result = self._execute(whole, values).pgresult
-        content = None if result is None else result.get_value(0, 0)
-        if not content:
-            return np.zeros(0, dtype=np.int64)
-        items = np.frombuffer(content, dtype=_ARRAY_ITEM, offset=_ARRAY_HEADER_BYTES)
-        return items["value"].astype(np.int64)
-
-    def run(self, sql: str, values: Values = ()) -> int:
-        """Run a statement, and return how many rows it changed."""
-        return self._execute(sql, values).rowcount
+        return cursor
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement for each row of values."""
@@ -180,14 +128,6 @@ class PostgresConnection:
         with self.raw.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-
-    def among(self, column: str, ids: IntArray | Sequence[int]) -> tuple[str, Values]:
-        """Return the condition that a column has one of some ids, and its values."""
-        return f"{column} = ANY(?)", (_Ids(ids),)
-
-    def contains(self, column: str) -> str:
-        """Return the condition that a text column contains a value, which is given as ``?``."""
-        return f"strpos({column}, ?) > 0"
 
 
 class PostgresStore(Store):
@@ -209,35 +149,24 @@ class PostgresStore(Store):
         self._written = ""
         super().__init__()
 
-    def _forget_connections(self) -> None:
-        super()._forget_connections()
-        self._idle_replica: list[PostgresConnection] = []
-
     @classmethod
     def create(
         cls, address: str, durability: Durability = "power", replica: str | None = None, fill: Fill | None = None
     ) -> PostgresStore:
         """Make the tables of an empty collection in a schema of its own, and fill them, in one step."""
         store = cls(address, durability, replica)
-        try:
+        with store.clear_errors():
             db = store._connect()
             with db.raw.transaction():
                 db.raw.execute(EXTENSION)
                 db.raw.execute(f"CREATE SCHEMA IF NOT EXISTS {store.schema}")
-                if db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is not None:
+                if store._has_tables(db):
                     raise CollectionError(f"{store.place} has a collection already: open it, or choose another schema")
                 create_tables(db)
                 store._set_uuid(db)
                 if fill is not None:
                     fill(db, store.folder)
-            store._idle.append(db)
-        except (errors.FeatureNotSupported, errors.UndefinedFile, errors.InsufficientPrivilege) as problem:
-            raise CollectionError(
-                f"{store.place} cannot be prepared ({_first_line(problem)}): install pgvector on the server, "
-                "`CREATE EXTENSION vector` as its administrator, and let this user create schemas"
-            ) from problem
-        except psycopg.Error as problem:
-            raise store.clear_error(problem) from problem
+            store._keep(db)
         return store
 
     @classmethod
@@ -245,7 +174,7 @@ class PostgresStore(Store):
         """Open the collection of a schema."""
         store = cls(address, durability, replica)
         with store.reading() as db:
-            if db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is None:
+            if not store._has_tables(db):
                 raise CollectionError(
                     f"{store.place} has no collection: make one with Collection.create or `diptych index`"
                 )
@@ -259,9 +188,12 @@ class PostgresStore(Store):
         store = cls(address)
         try:
             with store.reading() as db:
-                return db.value("SELECT to_regclass(?)", (f"{store.schema}.meta",)) is not None
+                return store._has_tables(db)
         finally:
             store.close()
+
+    def _has_tables(self, db: Connection) -> bool:
+        return db.value("SELECT to_regclass(?)", (f"{self.schema}.meta",)) is not None
 
     def size(self) -> int:
         """Return how many bytes the tables and their indexes take."""
@@ -269,6 +201,16 @@ class PostgresStore(Store):
         sql = f"SELECT sum(pg_total_relation_size(oid)) FROM ({tables}) found"
         with self.reading() as db:
             return int(db.value(sql, (self.schema,)) or 0)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the server should be set to, in sentences."""
+        with self.reading() as db:
+            if db.value("SHOW data_checksums") == "on":
+                return ()
+        return (
+            f"{self.place} has data_checksums off, so that the server does not see damage of its disk: stop it and run "
+            "pg_checksums --enable",
+        )
 
     def _set_uuid(self, db: Connection) -> None:
         self._uuid = str(db.value("SELECT value FROM meta WHERE name = 'uuid'"))
@@ -280,17 +222,9 @@ class PostgresStore(Store):
     def _lock_key(self) -> int:
         return int.from_bytes(bytes.fromhex(self._uuid)[:8], "big", signed=True)
 
-    @contextmanager
-    def reading(self, *, replica: bool = False) -> Iterator[Connection]:
-        """Read in one transaction of this thread; where a replica may answer, it is one that has our last write."""
-        self._check_process()
-        self._local.replica = replica and self._replica_conninfo is not None
-        with super().reading() as db:
-            yield db
-
-    def _begin_reading(self) -> PostgresConnection:
+    def _begin_reading(self, replica: bool) -> PostgresConnection:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-        if getattr(self._local, "replica", False):
+        if replica and self._replica_conninfo is not None:
             with suppress(psycopg.OperationalError):
                 db = self._begin("BEGIN", replica=True)
                 if self._has_written(db):
@@ -310,19 +244,8 @@ class PostgresStore(Store):
             time.sleep(0.005)
         return True
 
-    def _end_reading(self, db: PostgresConnection) -> None:
-        with suppress(psycopg.Error):
-            db.raw.execute("ROLLBACK")
-        self._keep(db)
-
-    def _keep(self, db: PostgresConnection) -> None:
-        idle = self._idle_replica if db.replica else self._idle
-        is_clean = not db.raw.closed and db.raw.info.transaction_status == TransactionStatus.IDLE
-        if is_clean and len(idle) < MAX_IDLE_CONNECTIONS:
-            db.writes = False
-            idle.append(db)
-        else:
-            db.raw.close()
+    def _is_usable(self, db: Connection) -> bool:
+        return not db.raw.closed and db.raw.info.transaction_status == TransactionStatus.IDLE
 
     def _begin(self, statements: str, *, replica: bool = False) -> PostgresConnection:
         """Begin a transaction, on a new connection where those that were idle are lost."""
@@ -362,7 +285,6 @@ class PostgresStore(Store):
                 last = problem
         else:
             raise last
-        raw.adapters.register_dumper(_Ids, _IdsDumper)
         raw.adapters.register_dumper(bool, _TruthDumper)
         raw.adapters.register_loader("numeric", _NumberLoader)
         if self._durability == "process":
@@ -375,19 +297,12 @@ class PostgresStore(Store):
             )
         return PostgresConnection(raw, replica=replica)
 
-    def last_change(self) -> int:
-        """Return the number of the latest change, by whichever process; it only grows."""
-        self._check_process()
-        if getattr(self._local, "db", None) is not None:
-            return super().last_change()
-        try:
-            # One statement needs no transaction of its own: one round trip less.
-            db = self._begin("")
-            found = int(db.value("SELECT max(id) FROM change") or 0)
-        except psycopg.Error as problem:
-            raise self.clear_error(problem) from problem
-        self._keep(db)
-        return found
+    def _idle_connection(self) -> PostgresConnection:
+        # One statement needs no transaction of its own: one round trip less.
+        return self._begin("")
+
+    def _last_change(self, db: PostgresConnection) -> int:
+        return int(db.value(LAST_CHANGE) or 0)
 
     def _write(self, job: Job[Result], wait: float, freeing: bool) -> Result:
         # Identity numbers are those of commits only where one transaction writes after the other.
@@ -396,7 +311,7 @@ class PostgresStore(Store):
             f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_IN_JOB_S}s'; "
             f"SELECT pg_advisory_xact_lock({self._lock_key}); SET LOCAL lock_timeout = '{WRITE_WAIT_S:.0f}s'"
         )
-        try:
+        with self.clear_errors():
             db = self._begin(begin)
             db.writes = True
             try:
@@ -419,24 +334,13 @@ class PostgresStore(Store):
             else:
                 self._keep(db)
             return result
-        except psycopg.Error as problem:
-            raise self.clear_error(problem) from problem
 
     def maintain(self, statement: str) -> None:
         """Run a statement outside of transactions, however long it takes, as building an index beside writers wants.
 
         It waits for the end of all transactions, those of this thread included.
         """
-        try:
-            raw = self._connect().raw
-            try:
-                raw.execute("SET statement_timeout = 0")
-                raw.execute("SET lock_timeout = 0")
-                raw.execute(statement)
-            finally:
-                raw.close()
-        except psycopg.Error as problem:
-            raise self.clear_error(problem) from problem
+        self.run_alone("SET statement_timeout = 0", "SET lock_timeout = 0", statement)
 
     def _is_committed(self, begin: str, number: str) -> bool:
         """Return True if a transaction whose connection was lost at its end is committed."""
@@ -457,21 +361,14 @@ class PostgresStore(Store):
         return make_conninfo("", **known), password
 
     def run_alone(self, *statements: str) -> None:
-        """Run statements about schemas and extensions, which no job is for."""
-        try:
+        """Run statements outside of transactions, on a connection of their own."""
+        with self.clear_errors():
             db = self._connect()
-            for statement in statements:
-                db.raw.execute(statement)
-            self._keep(db)
-        except psycopg.Error as problem:
-            raise self.clear_error(problem) from problem
-
-    def close(self) -> None:
-        """Close all idle connections; those in use are closed with their blocks."""
-        self._check_process()
-        for idle in (self._idle, self._idle_replica):
-            while idle:
-                idle.pop().raw.close()
+            try:
+                for statement in statements:
+                    db.raw.execute(statement)
+            finally:
+                db.raw.close()
 
     def _explained(self, problem: BaseException) -> CollectionError | None:
         if not isinstance(problem, psycopg.Error):
@@ -488,6 +385,11 @@ class PostgresStore(Store):
         if state in ("XX001", "XX002", "58030"):
             return CollectionError(
                 f"{self.place} is damaged ({what}): look at the server's disk with pg_checksums, restore a backup"
+            )
+        if state in ("0A000", "58P01", "42501"):
+            return CollectionError(
+                f"{self.place} cannot be used ({what}): install pgvector on the server, `CREATE EXTENSION vector` as "
+                "its administrator, and let this user create and use schemas"
             )
         if state == "25006":
             return CollectionError(f"{self.place} is a standby, which cannot be written to; name the primary")

@@ -66,7 +66,7 @@ CREATE TABLE value (
 ) {strict};
 CREATE INDEX value_key ON value (key);
 CREATE INDEX value_field ON value (field, id);
--- Values are never deleted, so that rows need no check that theirs is there: there are many of them.
+-- Values are deleted only by pruning those that no row has, so that rows need no check that theirs is there.
 CREATE TABLE item_value (
     value {int} NOT NULL,
     item {int} NOT NULL REFERENCES item ON DELETE CASCADE,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from diptych.arrays import IntArray
 from diptych.collection.filter import OWN_FIELDS, filter_name, number_of, text_of
 from diptych.collection.item import Item
 from diptych.collection.store.dialect import Connection
@@ -115,6 +116,23 @@ def _known_ids(db: Connection, values: Collection[Value]) -> dict[Value, int]:
     rows = db.rows(f"SELECT field, kind, text, folded, number, id FROM value WHERE {condition}", given)
     stored = {row[:3]: row[5] for row in rows}
     return {value: stored[value[:3]] for value in values if value[:3] in stored}
+
+
+_UNUSED = (
+    "NOT EXISTS (SELECT 1 FROM item_value WHERE item_value.value = value.id) "
+    "AND id NOT IN (SELECT value FROM former_value)"
+)
+
+
+def unused_values(db: Connection) -> IntArray:
+    """Return the values that neither items nor former items have, by id."""
+    return db.ids(f"SELECT id FROM value WHERE {_UNUSED}")
+
+
+def prune_values(db: Connection, some: IntArray) -> int:
+    """Remove those of some values that are unused, and return how many."""
+    condition, values = db.among("id", some)
+    return db.run(f"DELETE FROM value WHERE {condition} AND {_UNUSED}", values)
 
 
 def _nested_fields(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -42,32 +42,8 @@ _PARTICLES = (*"은는이가을를에의와과도로만", "에서", "에게", "�
 
 _SAID_TEXTS = ("name", "label", "field", "picture", "caption_words")
 _LISTED = ", ".join(_SAID_TEXTS)
-_OLD = ", ".join(f"old.{name}" for name in _SAID_TEXTS)
-_NEW = ", ".join(f"new.{name}" for name in _SAID_TEXTS)
-_FORGET = f"INSERT INTO word (word, rowid, {_LISTED}) VALUES ('delete', old.id, {_OLD});"
-_LEARN = f"INSERT INTO word (rowid, {_LISTED}) VALUES (new.id, {_NEW});"
-# FTS5 goes by the texts in ``said``: triggers give it the exact former values. New rows are learned by many at once,
-# which takes a third of the time (:func:`put_said_rows`).
-_SQLITE_INDEX = (
-    f"CREATE VIRTUAL TABLE word USING fts5({_LISTED}, content='said', content_rowid='id', tokenize='ascii')",
-    f"CREATE TRIGGER said_removed AFTER DELETE ON said BEGIN {_FORGET} END",
-    f"CREATE TRIGGER said_changed AFTER UPDATE ON said BEGIN {_FORGET} {_LEARN} END",
-)
 FORMER_WORDS = f"said_words(ARRAY[{', '.join(f'h.{name}' for name in _SAID_TEXTS)}])"
 """What PostgreSQL indexes of a row ``h`` of ``former_said``."""
-
-# Columns have a place between them, so that no phrase reaches from one into the next.
-_POSTGRES_INDEX = (
-    """
-    CREATE FUNCTION said_words(texts text[]) RETURNS tsvector LANGUAGE sql IMMUTABLE AS $$
-        SELECT coalesce(string_agg(quote_literal(token) || ':' || place, ' '), '')::tsvector
-        FROM unnest(string_to_array(array_to_string(texts, '  '), ' ')) WITH ORDINALITY AS said (token, place)
-        WHERE token <> ''
-    $$
-    """,
-    f"ALTER TABLE said ADD COLUMN words tsvector GENERATED ALWAYS AS (said_words(ARRAY[{_LISTED}])) STORED",
-    "CREATE INDEX said_words_index ON said USING gin (words) WITH (fastupdate = off)",
-)
 
 
 def tokens(text: str) -> list[str]:
@@ -93,13 +69,6 @@ def _cut(run: str) -> list[str]:
     if not _IS_UNSPACED.match(run):
         return [run[:MAX_TOKEN_LETTERS]]
     return [run[start : start + 2] for start in range(len(run))]
-
-
-def create_word_index(db: Connection) -> None:
-    """Make the word index over ``said``, which the engine keeps up to date from then on."""
-    statements = _SQLITE_INDEX if db.engine == "sqlite" else _POSTGRES_INDEX
-    for statement in statements:
-        db.run(statement)
 
 
 def put_said_rows(db: Connection, rows: Sequence[tuple[Any, ...]]) -> None:

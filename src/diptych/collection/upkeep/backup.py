@@ -20,7 +20,8 @@ from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.root import stored_root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.opening import open_store
-from diptych.collection.store.store import DATABASE, DERIVED, SqliteStore, Store
+from diptych.collection.store.sqlite import DATABASE, SqliteStore
+from diptych.collection.store.store import DERIVED, Store
 from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.collection.upkeep.checks import verify
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
@@ -171,7 +172,7 @@ def _copy_sqlite(store: SqliteStore, copy: Path) -> tuple[int, bool]:
         copy.touch(mode=0o600)
         with store.reading() as db, closing(sqlite3.connect(copy, isolation_level=None)) as raw:
             # In one step: it begins again whenever others write in between.
-            _copy_pages(vars(db)["raw"], raw, copy)
+            _copy_pages(db.raw, raw, copy)
             counts = _counts(db)
             # One file without a log, where the root is the same wherever it is restored.
             raw.execute("PRAGMA journal_mode=DELETE")

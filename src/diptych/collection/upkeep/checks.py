@@ -6,8 +6,8 @@ import hashlib
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych.collection.store.crc import row_crc
@@ -35,17 +35,34 @@ CHECKED: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
 DISPENSABLE = frozenset({"former_item", "former_caption", "thumbnail", "picture_text", "feature"})
 
 
+# The owner of a row: the path of an item, or else its id, by the first values of the key.
+_OWNER = "SELECT coalesce(path, name) FROM item WHERE"
+_OF_CONTENT = f"{_OWNER} content = ? OR id IN (SELECT item FROM caption WHERE caption.content = ?) ORDER BY id LIMIT 1"
+_OWNERS = {
+    "item": f"{_OWNER} id = ?",
+    "former_item": f"{_OWNER} id = ?",
+    "caption": f"{_OWNER} id = (SELECT item FROM caption WHERE id = ?)",
+    "former_caption": f"{_OWNER} id = (SELECT item FROM former_caption WHERE id = ? LIMIT 1)",
+    "model_file": "SELECT name FROM model WHERE id = ?",
+}
+
+
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with one row, or with a whole table or the database; ``key`` are the values of the row's key."""
+    """What is wrong with one row, or with a whole table or the database.
+
+    ``key`` are the values of the row's key, ``owner`` is the path or the id of the item that it belongs to, if any.
+    """
 
     table: str
     key: tuple[Any, ...]
     problem: str
+    owner: str = ""
 
     def __str__(self) -> str:
-        row = f" {', '.join(map(str, self.key))}" if self.key else ""
-        return f"{self.table}{row} {self.problem}"
+        row = self.owner or ", ".join(map(str, self.key))
+        of = "of " if self.owner and self.table != "item" else ""
+        return f"{self.table} {of}{row} {self.problem}" if row else f"{self.table} {self.problem}"
 
 
 def verify(store: Store) -> list[Damage]:
@@ -58,7 +75,20 @@ def verify(store: Store) -> list[Damage]:
             raise
         except (CollectionError, sqlite3.Error, ValueError) as problem:
             found.append(Damage("database", (), f"cannot be read: {problem}"))
-    return found
+    return [_with_owner(store, damage) for damage in found]
+
+
+def _with_owner(store: Store, damage: Damage) -> Damage:
+    if not damage.key:
+        return damage
+    # Features are of an encoder and a content; points, thumbnails and texts of a content.
+    content = damage.key[1 if damage.table == "feature" else 0]
+    sql, values = _OWNERS.get(damage.table), damage.key[:1]
+    # What is damaged may hide who it belongs to.
+    with suppress(CollectionError, sqlite3.Error), store.reading() as db:
+        owner = db.value(_OF_CONTENT, (content, content)) if sql is None else db.value(sql, values)
+        return replace(damage, owner=str(owner or ""))
+    return damage
 
 
 def repair(store: Store) -> list[Damage]:
@@ -103,6 +133,10 @@ def _database(store: Store) -> Iterator[Damage]:
 
 
 def _words(store: Store) -> Iterator[Damage]:
+    if store.shows_past:
+        # The check is a statement that writes.
+        return
+
     def check(db: Connection) -> None:
         if db.engine == "sqlite" and has_table(db, "word"):
             # Rank 1 compares the index with the rows it is of.

@@ -60,7 +60,7 @@ class ClickLog:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from diptych.collection.store.store import SqliteStore
+    >>> from diptych.collection.store.sqlite import SqliteStore
     >>> from diptych.service.clicks import ClickLog
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = SqliteStore.create(Path(folder))

@@ -64,7 +64,7 @@ class JobStore:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from diptych.collection.store.store import SqliteStore
+    >>> from diptych.collection.store.sqlite import SqliteStore
     >>> from diptych.service.jobs import JobStore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = SqliteStore.create(Path(folder))
