@@ -88,8 +88,8 @@ def test_both_answer_each_search_and_clicks_are_counted(client: Client, service:
     assert ids(whole)[:21] == together
     assert len(set(ids(whole))) == 60
     for place in (0, 2):
-        client.click(first, first.answers[place])
-    (counted,) = client.interleavings()
+        client.click(search_id=first.search_id, item=first.answers[place].id, position=first.answers[place].rank)
+    (counted,) = client.interleavings().interleavings
     clicked = teams[0] + teams[2]
     assert (counted.searches, counted.clicks_a, counted.clicks_b) == (1, clicked.count("a"), clicked.count("b"))
     assert counted.wins_a + counted.wins_b + counted.ties == 1
@@ -107,8 +107,8 @@ def test_what_was_seen_before_it_was_logged_is_what_is_logged(client: Client) ->
     assert (seen.search_id, len(str(seen.draw))) == (None, 32)
     logged = client.search("a boat", limit=20, draw=seen.draw)
     assert (logged.search_id, ids(logged)[:10]) == (seen.draw, ids(seen))
-    client.click(logged, logged.answers[3])
-    (counted,) = client.interleavings()
+    client.click(search_id=logged.search_id, item=logged.answers[3].id, position=logged.answers[3].rank)
+    (counted,) = client.interleavings().interleavings
     assert (counted.searches, counted.clicks_a + counted.clicks_b) == (1, 1)
     # A search that another process has not written yet goes on here; one of another query, or none at all, does not.
     elsewhere = "cd" * 16
@@ -123,15 +123,15 @@ def test_only_plain_searches_for_pictures_take_part(client: Client) -> None:
     client.interleave(*NAMES)
     one = client.search("a boat").answers[0].id
     assert client.search("a boat", filter="label:boat", hybrid=0.5).draw is not None
-    for asked, options in (
-        ("a boat", {"retriever": "small"}),
-        ("a boat", {"target": "texts"}),
-        ("a boat", {"min_probability": 0.0}),
-        ("a boat - red", {}),
-        ([{"item": one}], {}),
-        ([{"text": "a boat"}, {"item": one, "weight": 0.5}], {}),
+    for asked in (
+        {"query": "a boat", "retriever": "small"},
+        {"query": "a boat", "target": "texts"},
+        {"query": "a boat", "min_probability": 0.0},
+        {"query": "a boat - red"},
+        {"terms": [{"item": one}]},
+        {"terms": [{"text": "a boat"}, {"item": one, "weight": 0.5}]},
     ):
-        assert client.search(asked, **options).draw is None, (asked, options)
+        assert client.search(**asked).draw is None, asked
 
 
 def test_a_retriever_that_goes_leaves_the_active_one_to_answer(client: Client) -> None:
@@ -140,7 +140,7 @@ def test_a_retriever_that_goes_leaves_the_active_one_to_answer(client: Client) -
     client.remove_retriever("small")
     found = client.search("a boat")
     assert (found.draw, found.retriever.name, ids(found)) == (None, "scenes", alone)
-    assert client.interleavings()[0].state == "waiting"
+    assert client.interleavings().interleavings[0].state == "waiting"
     assert client.stop_interleaving().state == "stopped"
 
 

@@ -157,7 +157,7 @@ def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: P
     with Client(service.url, service.token) as client:
         for name in set(names) - {".."}:
             assert client.item(name).captions == [f"text {name}"]
-        assert client.search([{"item": ".."}], target="texts", limit=1).answers
+        assert client.search(terms=[{"item": ".."}], target="texts", limit=1).answers
 
 
 def test_a_write_waits_for_its_turn_and_then_says_so(running_service: Start) -> None:

@@ -50,7 +50,7 @@ def folder(own_scene_collection: Path) -> Path:
 def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service: Start, folder: Path) -> None:
     service = running_service(collections={"scenes": folder.parent})
     with Client(service.url, service.token) as client:
-        assert client.rehearsals() == []
+        assert client.rehearsals().rehearsals == []
         job = client.wait(client.rehearse("small", sample=20))
         assert job.state == "done", job
         assert job.result is not None
@@ -58,7 +58,7 @@ def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service:
         # Jobs are read without the token, and queries are what people typed.
         assert "private wish" not in job.model_dump_json()
         assert httpx.get(service.url + ADDRESS).status_code in (401, 403)
-        (report,) = client.rehearsals()
+        (report,) = client.rehearsals().rehearsals
         assert (report.retriever, report.old, report.new, report.n_sample) == ("small", "scenes", "small", 20)
         assert report.verdict == job.result["verdict"]
         assert [group.kind for group in report.questions] == ["captions", "queries"]
@@ -67,7 +67,7 @@ def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service:
         assert len(question.old_answers) == len(question.new_answers) == 10
         assert client.status().retriever.name == "scenes"
         client.forget()
-        assert client.rehearsals() == []
+        assert client.rehearsals().rehearsals == []
 
 
 def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -
         with pytest.raises(ServiceError) as refused:
             client.rehearse("small")
         assert (refused.value.status, refused.value.kind) == (403, "read-only")
-        assert client.rehearsals() == []
+        assert client.rehearsals().rehearsals == []
     service = running_service(collections={"scenes": folder.parent})
     with Client(service.url, service.token) as client:
         with pytest.raises(ServiceError) as unknown:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from diptych.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from diptych.service.client import Client, ServiceError
+    from diptych.service.client import AsyncClient, Client, ServiceError
 
-__all__ = ["Client", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "ServiceError"]
 
 
 # Imported when asked for: the processes of jobs import this package and talk to nobody.
