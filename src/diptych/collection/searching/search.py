@@ -25,6 +25,8 @@ from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 from diptych.errors import UnknownItemError, UnsearchableItemError
 
 MAX_FIELDS_NAMED = 20
+NEAR = 100
+"""What words have found is similar, too, where it is among so many nearest; the same for every page."""
 
 _NOT_QUOTED = "No item holds the words in quotation marks one after the other; these are similar in meaning."
 _NEWEST_RANKED = (
@@ -197,14 +199,15 @@ def _ranked(ranking: PointRanking, query: Query, k: int, share: float | None) ->
         return _Ranked(ranking.nearest(k))
     hits = WordRanking(ranking.entries).with_most(query.words)
     worded = hits.ids.tolist()
-    nearest = ranking.nearest(max(FUSED, k)).tolist()
-    first = nearest[:FUSED]
+    is_joined = share < 1
+    nearest = ranking.nearest(max(FUSED, k) if is_joined else max(NEAR, k + len(worded))).tolist()
+    first = nearest[: FUSED if is_joined else NEAR]
     fused = fuse_rankings(first, worded, share)
     known = set(fused)
-    fused += [entry for entry in nearest[FUSED:] if entry not in known]
+    fused += [entry for entry in nearest[len(first) :] if entry not in known]
     notes = (_NEWEST_RANKED.format(count=MAX_CANDIDATES),) if hits.is_newest_of_more else ()
-    mode: Mode = "words" if share == 1 else "both"
     chosen = np.array(fused[:k], dtype=np.int64)
+    mode: Mode = "both" if is_joined else "words"
     return _Ranked(chosen, SoughtWords.of(query.words), set(first), set(worded), mode, notes)
 
 
@@ -217,13 +220,13 @@ def _ranked_by_names(ranking: PointRanking, query: Query, k: int) -> _Ranked:
     sought, worded = WordRanking(entries).named(sought)
     if not len(worded):
         return _Ranked(ranking.nearest(k), notes=(_NOT_QUOTED,) if sought.phrases else ())
-    nearest = ranking.nearest(max(FUSED, k))
+    nearest = ranking.nearest(max(NEAR, k + len(worded)))
     # Among those that hold a name both rankings count, with ordinary words similarity; the others follow by it.
     joined = worded[np.lexsort((worded, -ranking.query.scores(entries.vectors(worded))))]
     if sought.phrases or sought.telling:
         joined = np.array(fuse_rankings(joined.tolist(), worded.tolist(), 0.5), dtype=np.int64)
     chosen = np.concatenate([joined, nearest[~np.isin(nearest, joined)]])[:k]
-    return _Ranked(chosen, sought, set(nearest[:FUSED].tolist()), set(worded.tolist()), "both")
+    return _Ranked(chosen, sought, set(nearest[:NEAR].tolist()), set(worded.tolist()), "both")
 
 
 def _probabilities(ranking: PointRanking, ranked: IntArray) -> FloatArray:
@@ -306,16 +309,21 @@ def _language_notes(view: SearchView, query: Query) -> tuple[str, ...]:
 
 def _field_notes(view: SearchView, wanted: Filter) -> tuple[str, ...]:
     """Say which fields of a filter no item has: most often they are misspelt."""
-    counts = view.columns.live_counts
+    columns = view.columns
+    named = {field: field_name(field) for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS}
+    unknown = [
+        field
+        for field, name in named.items()
+        if name not in columns.fields or not columns.items_with(columns.fields[name]).any()
+    ]
+    if not unknown or not columns.alive.any():
+        return ()
+    counts = columns.live_counts
     held = {
         name: n_items
-        for name, values in view.columns.fields.items()
+        for name, values in columns.fields.items()
         if (n_items := int(counts[values[values < len(counts)]].sum())) and name != LABEL
     }
-    named = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
-    unknown = [field for field in named if field_name(field) not in held]
-    if not unknown or not view.columns.alive.any():
-        return ()
     frequent = sorted(held, key=lambda name: -held[name])
     known = ", ".join((*OWN_FIELDS, *frequent[:MAX_FIELDS_NAMED]))
     more = ", …" if len(frequent) > MAX_FIELDS_NAMED else ""

@@ -30,6 +30,8 @@ MAX_CANDIDATES_BEHIND_FILTER = 160_000
 MAX_RANKED = 1_000
 TERM_SATURATION = 1.2
 LENGTH_WEIGHT = 0.75
+_OWNERS = 1 << 31
+"""Items and captions have smaller ids; a row and its owner are read as one number."""
 
 # Han, Kana, Hangul and Thai are written without spaces, or join particles to words.
 _UNSPACED = (
@@ -175,11 +177,10 @@ def find_words(
     former = _former_candidates(db, words, kind, needs_all) if db.engine == "sqlite" else []
     limit = MAX_CANDIDATES
     while True:
-        found = sorted(_candidates(db, query, kind, limit + 1) + former, reverse=True)[: limit + 1]
-        rows = np.array(found, dtype=np.int64).reshape(-1, 3)
+        packed = np.append(_candidates(db, query, kind, limit + 1), np.array(former, dtype=np.int64))
+        rows, owners = np.divmod(-np.sort(-packed)[: limit + 1], _OWNERS)
         is_of_more = len(rows) > limit
-        rows = rows[:limit]
-        owners = rows[:, 2 if of_captions else 1]
+        rows, owners = rows[:limit], owners[:limit]
         is_allowed = owners < len(allowed)
         is_allowed[is_allowed] = allowed[owners[is_allowed]]
         n_found = len(np.unique(owners[is_allowed]))
@@ -188,14 +189,19 @@ def find_words(
         limit *= 4
     if max_found is not None and n_found >= max_found:
         return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0), n_found, is_of_more)
-    kept = rows[is_allowed]
+    oldest, share = rows.min(initial=0), np.mean(is_allowed) if len(rows) else 1
+    rows, owners = rows[is_allowed], owners[is_allowed]
     if n_found > MAX_RANKED:
-        places = {row: place for place, row in enumerate(_by_engine_rank(db, query, int(rows[-1, 0])))}
-        kept = kept[np.argsort([places.get(row, len(places)) for row in kept[:, 0].tolist()], kind="stable")]
-        distinct, first = np.unique(kept[:, 2 if of_captions else 1], return_index=True)
-        best = distinct[np.argsort(first)[:MAX_RANKED]]
-        kept = kept[np.isin(kept[:, 2 if of_captions else 1], best)]
-    ids, scores = _by_owner(kept, _bm25(db, words, kept, n_rows), of_captions)
+        # The engine ranks coarsely: those that are left are ranked by what they say.
+        ranked = _by_engine_rank(db, query, int(oldest), int(3 * MAX_RANKED / share))
+        places = np.full(len(rows), len(ranked))
+        _, at, of = np.intersect1d(rows, ranked, return_indices=True)
+        places[at] = of
+        order = np.argsort(places, kind="stable")
+        distinct, first = np.unique(owners[order], return_index=True)
+        is_best = np.isin(owners, distinct[np.argsort(first)[:MAX_RANKED]])
+        rows, owners = rows[is_best], owners[is_best]
+    ids, scores = _by_owner(owners, *_bm25(db, words, rows, n_rows))
     return WordHits(ids, scores, n_found, is_of_more)
 
 
@@ -217,8 +223,8 @@ def _query(db: Connection, words: Words, needs_all: bool) -> str:
     return (" & " if needs_all else " | ").join(f"({one})" for one in each)
 
 
-def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> list[tuple[Any, ...]]:
-    """Return (row, item, caption) of the newest rows of ``said`` that match."""
+def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> IntArray:
+    """Return the newest rows of ``said`` that match, each times ``_OWNERS`` and added to the id of its owner."""
     if db.engine == "sqlite":
         source = "word JOIN said s ON s.id = word.rowid WHERE word MATCH ?"
         order = "word.rowid"
@@ -228,55 +234,61 @@ def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> lis
     else:
         source = f"said s WHERE s.words @@ ?::tsquery{'' if kind is None else f' AND s.kind = {kind}'}"
         order = "s.id"
-    names = "s.id, s.item, coalesce(s.caption, 0)"
-    return db.rows(f"SELECT {names} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
+    owner = "caption" if kind == 1 else "item"
+    return db.ids(f"SELECT s.id * {_OWNERS} + s.{owner} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
 
 
-def _former_candidates(db: Connection, words: Words, kind: int | None, needs_all: bool) -> list[tuple[Any, ...]]:
+def _former_candidates(db: Connection, words: Words, kind: int | None, needs_all: bool) -> list[int]:
     """Return the candidates among former rows, which SQLite does not index; there are some in views of the past."""
     if db.value("SELECT 1 FROM sqlite_temp_master WHERE name = 'said_before'") is None:
         return []
-    rows = db.rows(f"SELECT id, item, coalesce(caption, 0), kind, {_LISTED} FROM said_before")
+    rows = db.rows(f"SELECT id, {'caption' if kind == 1 else 'item'}, kind, {_LISTED} FROM said_before")
     found = []
     for row in rows:
-        held = [text.split() for text in row[4:]]
+        held = [text.split() for text in row[3:]]
         there = (any(_times(phrase, one) for phrase in phrases for one in held) for phrases in words)
-        if kind in (None, row[3]) and (all if needs_all else any)(there):
-            found.append(row[:3])
+        if kind in (None, row[2]) and (all if needs_all else any)(there):
+            found.append(row[0] * _OWNERS + row[1])
     return found
 
 
-def _by_engine_rank(db: Connection, query: str, first: int) -> list[int]:
-    """Return the matching rows from one on, those first that the engine finds best."""
+def _by_engine_rank(db: Connection, query: str, first: int, limit: int) -> IntArray:
+    """Return the matching rows from one on that the engine finds best, those first."""
     if db.engine == "sqlite":
-        sql = f"SELECT rowid FROM word WHERE word MATCH ? AND rowid >= {first} ORDER BY rank, rowid DESC"
-        return [row[0] for row in db.rows(sql, (query,))]
+        sql = f"SELECT rowid FROM word WHERE word MATCH ? AND rowid >= {first} ORDER BY rank LIMIT {limit}"
+        return np.array(db.rows(sql, (query,)), dtype=np.int64).ravel()
     sql = f"SELECT id FROM said WHERE words @@ ?::tsquery AND id >= {first}"
-    return [row[0] for row in db.rows(f"{sql} ORDER BY ts_rank(words, ?::tsquery) DESC, id DESC", (query, query))]
+    rows = db.rows(f"{sql} ORDER BY ts_rank(words, ?::tsquery) DESC, id DESC LIMIT {limit}", (query, query))
+    return np.array(rows, dtype=np.int64).ravel()
 
 
-def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> FloatArray:
-    """Return the score of each row: the sum over its columns, whose lengths are compared among the rows."""
+def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> tuple[BoolArray, FloatArray]:
+    """Return which rows are those of captions, and the score of each row.
+
+    That is the sum over its columns, whose lengths are compared among the rows.
+    """
     if not len(rows):
-        return np.zeros(0)
-    condition, values = db.among("id", rows[:, 0])
-    texts = {number: said for number, *said in db.rows(f"SELECT id, {_LISTED} FROM said WHERE {condition}", values)}
+        return np.zeros(0, dtype=bool), np.zeros(0)
+    condition, values = db.among("id", rows)
+    found = db.rows(f"SELECT id, kind, {_LISTED} FROM said WHERE {condition}", values)
+    texts = {number: said for number, *said in found}
+    kinds, *columns = zip(*(texts[row] for row in rows.tolist()), strict=True)
     weights = []
     for phrases in words:
         n_having = _count(db, _query(db, [phrases], needs_all=True))
         weights.append(math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5)))
     scores = np.zeros(len(rows))
-    for column in zip(*(texts[row] for row in rows[:, 0].tolist()), strict=True):
+    for column in filter(any, columns):
         held = [text.split() for text in column]
         lengths = np.array([len(one) for one in held], dtype=np.float64)
-        if not lengths.any():
-            continue
         lengths /= lengths[lengths > 0].mean()
         saturation = TERM_SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths)
         for weight, phrases in zip(weights, words, strict=True):
-            times = np.array([sum(_times(phrase, one) for phrase in phrases) for one in held], dtype=np.float64)
+            times = np.zeros(len(rows))
+            for phrase in phrases:
+                times += [_times(phrase, one) for one in held]
             scores += weight * times * (TERM_SATURATION + 1) / (times + saturation)
-    return scores
+    return np.array(kinds) == 1, scores
 
 
 def _count(db: Connection, query: str) -> int:
@@ -294,12 +306,11 @@ def _times(phrase: Phrase, held: Sequence[str]) -> int:
     return text.count(sought if phrase.is_prefix else f"{sought} ")
 
 
-def _by_owner(rows: IntArray, scores: FloatArray, of_captions: bool) -> tuple[IntArray, FloatArray]:
+def _by_owner(owners: IntArray, is_caption: BoolArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the items or captions of rows with their scores, best first; equal ones by id."""
-    ids, which = np.unique(rows[:, 2 if of_captions else 1], return_inverse=True)
+    ids, which = np.unique(owners, return_inverse=True)
     own = np.zeros(len(ids))
     best = np.zeros(len(ids))
-    is_caption = rows[:, 2] > 0
     np.add.at(own, which[~is_caption], scores[~is_caption])
     np.maximum.at(best, which[is_caption], scores[is_caption])
     order = np.lexsort((ids, -(own + best)))

@@ -19,7 +19,7 @@ MAX_EXACT_IDS = 20_000
 """Up to so many allowed contents, their points are read by id instead of all points."""
 
 OVERFETCH = 3
-MAX_OVERFETCH = 1000
+MAX_OVERFETCH = 100
 
 Effort = Literal["quick", "thorough", "exact"]
 PointBlock = tuple[IntArray, IntArray, IntArray, AnyArray]

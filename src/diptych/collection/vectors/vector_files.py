@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import uuid
@@ -65,14 +66,17 @@ class VectorPart:
             if not share:
                 return np.zeros((len(queries), 0), dtype=np.float32), np.zeros((len(queries), 0), dtype=np.int64)
             bits = np.packbits(chosen, bitorder="little")
-            # faiss keeps bare addresses: the array of bits must outlive the search.
-            options["sel"] = faiss.IDSelectorBitmap(len(chosen), faiss.swig_ptr(bits))
+            if share < 1:
+                # faiss keeps bare addresses: the array of bits must outlive the search.
+                options["sel"] = faiss.IDSelectorBitmap(len(chosen), faiss.swig_ptr(bits))
         if self.probes:
             lists = int(self.engine.nlist)
             probes = lists if thorough else probes_for(self.probes, share, lists, k, len(self))
             params = faiss.SearchParametersIVF(nprobe=probes, **options)
         else:
             params = faiss.SearchParameters(**options) if options else None
+        # faiss divides the work by queries: for a single one, a second thread would only be waited for.
+        faiss.omp_set_num_threads(min(len(queries), os.cpu_count() or 1) or 1)
         distances, places = self.engine.search(np.ascontiguousarray(queries), min(k, len(self)), params=params)
         is_known = (places >= 0) & (places < len(self))
         return distances, np.where(is_known, self.ids[np.where(is_known, places, 0)], -1)
