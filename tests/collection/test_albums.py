@@ -126,9 +126,13 @@ def test_mistakes_are_named_and_change_nothing(filled: Collection) -> None:
 
 def test_a_backup_has_them(filled: Collection, tmp_path: Path) -> None:
     filled.albums.add("Summer", ["c", "a"])
-    filled.saved_searches.save(SavedSearch("Dogs", "a dog", mode="both"))
+    filled.saved_searches.save(SavedSearch("Dogs", "a dog", mode="both", sort="name", regions=False))
     backup_collection(filled.folder, tmp_path / "backup")
     restore_collection(tmp_path / "backup", tmp_path / "again")
     with Collection.open(tmp_path / "again", load_retriever=type(filled.retriever).load) as again:
         assert again.albums["Summer"].ids == ("c", "a")
-        assert again.saved_searches["Dogs"].mode == "both"
+        dogs = again.saved_searches["Dogs"]
+        assert (dogs.mode, dogs.sort, dogs.regions) == ("both", "name", False)
+        assert [answer.id for answer in again.saved_searches.run("Dogs")] == [
+            answer.id for answer in again.search("a dog", hybrid=0.5, sort="name")
+        ]

@@ -12,6 +12,7 @@ from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.names import LONGEST_NAME
 from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, parse_query
+from diptych.collection.searching.request import SearchOptions
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import note_other
@@ -168,7 +169,7 @@ def _members(db: Connection, album: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class SavedSearch:
+class SavedSearch(SearchOptions):
     """A search under a name, asked anew each time: words of the query language, a filter, or both, and how to search.
 
     ``mode`` is auto, similarity, words or both; without a ``retriever`` it is the one in force at that time.
@@ -180,10 +181,7 @@ class SavedSearch:
     name: str
     query: str = ""
     filter: str | None = None
-    target: Literal["images", "texts"] = "images"
     mode: Literal["auto", "similarity", "words", "both"] = "auto"
-    retriever: str | None = None
-    min_probability: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", checked_name(self.name))
@@ -244,10 +242,8 @@ class SavedSearches(_NamedRows[SavedSearch]):
             raise InvalidInputError(
                 f"the saved search {search.name!r} is a filter without words; list its items: {search.filter}"
             )
-        how = {"target": search.target, "retriever": search.retriever, "min_probability": search.min_probability}
-        return self._search(
-            _query(search), k, offset=offset, filter=search.filter, hybrid=HYBRID_OF_MODE[search.mode], **how
-        )
+        hybrid = HYBRID_OF_MODE[search.mode]
+        return self._search(_query(search), k, offset=offset, filter=search.filter, hybrid=hybrid, **search.options)
 
     def _read(self, db: Connection, number: int, name: str) -> SavedSearch:
         return SavedSearch(**json.loads(db.value("SELECT document FROM saved_search WHERE id = ?", (number,))))

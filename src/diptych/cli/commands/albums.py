@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from diptych.cli.console.output import (
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
+    AnswerOrder,
     CollectionOption,
     DeviceOption,
     ExportFormat,
@@ -139,9 +140,9 @@ def list_searches(collection: CollectionOption = None, as_json: JsonOption = Fal
     if as_json:
         print_json([asdict(search) for search in searches])
         return
-    listing = table(folded("saved search"), folded("words"), folded("filter"), whole("mode"))
+    listing = table(folded("saved search"), folded("words"), folded("filter"), whole("mode"), whole("sort"))
     for search in searches:
-        listing.add_row(*map(printable, (search.name, search.query, search.filter or "", search.mode)))
+        listing.add_row(*map(printable, (search.name, search.query, search.filter or "", search.mode, search.sort)))
     results().print(listing if searches else "Nothing is saved yet; save a search with: diptych saved add NAME WORDS")
 
 
@@ -155,6 +156,7 @@ def save_search(
     min_probability: Annotated[
         float | None, typer.Option(min=0, max=1, help="Leave out answers less likely than this.")
     ] = None,
+    sort: Annotated[AnswerOrder, typer.Option(help="The order of the good answers.")] = "relevance",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -162,7 +164,8 @@ def save_search(
     from diptych.cli.commands.search import joined_words
     from diptych.collection import SavedSearch
 
-    search = SavedSearch(name, joined_words(query or []), filter, target, mode, retriever, min_probability)
+    how: dict[str, Any] = {"retriever": retriever, "min_probability": min_probability, "sort": sort}
+    search = SavedSearch(name, joined_words(query or []), filter, mode, target=target, **how)
     with open_collection(collection, quiet=True) as opened:
         opened.retriever_named(retriever)
         opened.saved_searches.save(search)
@@ -188,12 +191,10 @@ def run_search(
             return
         settings = SearchSettings(
             k=k,
-            target=search.target,
             filter=Filter.of(search.filter),
             mode=search.mode,
-            min_probability=search.min_probability,
-            retriever=search.retriever,
             format="json" if as_json else "auto",
+            **search.options,
         )
         SearchSession(opened, settings, quiet=quiet).search(search.query)
 

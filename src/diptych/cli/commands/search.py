@@ -99,7 +99,7 @@ def search(
         target=target,
         filter=Filter.of(filter),
         mode="both" if hybrid else mode,
-        exact=exact,
+        exact=exact or None,
         min_probability=0.0 if show_all else min_probability,
         regions=not no_regions,
         rerank=rerank,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.console.output import goes_to_a_pipe, notes, print_json, results
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.options import AnswerFormat, AnswerOrder, RerankBy, SearchMode, Target
+from diptych.cli.options import AnswerFormat, SearchMode
 from diptych.collection.searching.query import HYBRID_OF_MODE, Query
+from diptych.collection.searching.request import SearchOptions
 from diptych.data.picture_files import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
@@ -27,21 +28,13 @@ _EXPLAINED, _MOST_BARS = 3, 5
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class SearchSettings(SearchOptions):
     """How to search, and how to show what was found; ``min_probability`` None leaves it to the retriever's cut-off."""
 
     k: int = 10
     offset: int = 0
-    target: Target = "images"
     filter: Filter | None = None
     mode: SearchMode = "auto"
-    exact: bool = False
-    min_probability: float | None = None
-    regions: bool = True
-    rerank: int | None = None
-    rerank_by: RerankBy = "codes"
-    retriever: str | None = None
-    sort: AnswerOrder = "relevance"
     format: AnswerFormat = "auto"
 
 
@@ -185,16 +178,11 @@ class SearchSession:
         found = self.collection.search(
             query,
             settings.k,
-            target=settings.target,
             filter=settings.filter,
             hybrid=HYBRID_OF_MODE[settings.mode],
-            exact=settings.exact or None,
             offset=settings.offset,
-            regions=settings.regions,
-            rerank=settings.rerank,
-            rerank_by=settings.rerank_by,
-            retriever=settings.retriever,
-            sort=settings.sort,
+            # What is left out is counted and told here.
+            **settings.options | {"min_probability": None},
         )
         answers = self._probable(found, settings)
         self._offset = settings.offset

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from diptych.collection.filter import Filter
 from diptych.collection.retriever_protocol import Side
@@ -18,25 +18,17 @@ RERANKINGS: tuple[str, ...] = ("codes", "features")
 SORTS: tuple[str, ...] = ("relevance", "taken", "added", "name")
 
 
-@dataclass(frozen=True)
-class SearchRequest:
-    """A query and how it is answered.
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How a query is answered: what the command line, the service and saved searches pass on as it is.
 
-    ``offset`` answers are left out before the ``k`` that are wanted. ``hybrid`` is the weight of words in a ranking
-    that joins them with similarity by reciprocal rank, True is 0.5, False leaves words out; None looks for those words
-    alone that ask for something by its name. ``exact`` compares all points. Answers below ``min_probability`` are left
-    out. ``retriever`` names a stored one, ``regions`` looks at parts of pictures too. ``rerank`` is how many of the
-    nearest hash codes are put into the order of finer scores, ``rerank_by`` those of their codes or of their stored
-    features. ``sort`` puts the good answers, the best thousand at most, into another order: the latest first, or by
-    name.
+    ``exact`` compares all points. Answers below ``min_probability`` are left out. ``retriever`` names a stored one,
+    ``regions`` looks at parts of pictures too. ``rerank`` is how many of the nearest hash codes are put into the order
+    of finer scores, ``rerank_by`` those of their codes or of their stored features. ``sort`` puts the good answers, the
+    best thousand at most, into another order: the latest first, or by name.
     """
 
-    query: Query
-    k: int = 10
-    offset: int = 0
     target: Target = "images"
-    filter: Filter | None = None
-    hybrid: float | bool | None = None
     exact: bool | None = None
     min_probability: float | None = None
     retriever: str | None = None
@@ -44,6 +36,27 @@ class SearchRequest:
     rerank: int | None = None
     rerank_by: RerankBy = "codes"
     sort: Sort = "relevance"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options by name, without what a class adds to them."""
+        return {one.name: getattr(self, one.name) for one in fields(SearchOptions)}
+
+
+@dataclass(frozen=True)
+class SearchRequest(SearchOptions):
+    """A query and how it is answered.
+
+    ``offset`` answers are left out before the ``k`` that are wanted. ``hybrid`` is the weight of words in a ranking
+    that joins them with similarity by reciprocal rank, True is 0.5, False leaves words out; None looks for those words
+    alone that ask for something by its name.
+    """
+
+    query: Query
+    k: int = 10
+    offset: int = 0
+    filter: Filter | None = None
+    hybrid: float | bool | None = None
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.offset < 0:

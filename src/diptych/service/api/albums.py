@@ -185,7 +185,7 @@ def _album_document(album: Album) -> AlbumDocument:
 
 
 def _search_document(search: SavedSearch) -> SavedSearchDocument:
-    return SavedSearchDocument(**vars(search))
+    return SavedSearchDocument(**{name: getattr(search, name) for name in SavedSearchDocument.model_fields})
 
 
 exports_router = APIRouter(prefix="/v1", tags=["exports"], dependencies=[Reading])

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
-from diptych.collection.searching.request import Target
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
-from diptych.service.schemas.search import PictureWordDocument, SearchMode
+from diptych.service.schemas.search import PictureWordDocument, SavedOptions, SearchMode
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 ItemIds = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=400)]], Field(max_length=10_000)]
@@ -52,23 +51,15 @@ class AlbumChange(RequestDocument):
     """Ids of items to take out."""
 
 
-class SavedSearchRequest(RequestDocument):
+class SavedSearchRequest(SavedOptions, RequestDocument):
     """What a saved search asks: words, a filter, or both."""
 
     model_config = with_examples({"query": "a dog - sofa", "filter": "year>=2020"})
 
     query: str = Field(default="", max_length=2000)
     """Words, as in a search; empty for a filter alone."""
-    filter: str | None = Field(default=None, max_length=2000)
-    """Which items to consider."""
-    target: Target = "images"
-    """What to find: pictures or texts."""
     mode: SearchMode = "auto"
     """Whether to go by meaning, by words, or by both; auto decides by the words."""
-    retriever: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """The name of a search model of the collection; by default the one that is active then."""
-    min_probability: float | None = Field(default=None, ge=0, le=1)
-    """Leave out answers that are less likely relevant."""
 
 
 class SavedSearchDocument(SavedSearchRequest):

@@ -43,23 +43,13 @@ class TermRequest(RequestDocument):
 SearchMode = Literal["auto", "similarity", "words", "both"]
 
 
-class SearchOptions(Document):
-    """What every way to search can be told."""
+class SavedOptions(Document):
+    """What every way to search can be told, and what a saved search keeps."""
 
     target: Target = "images"
     """What to find: pictures or texts."""
-    limit: int = Field(default=30, ge=1, le=200)
-    """How many answers."""
-    offset: int = Field(default=0, ge=0, le=10_000)
-    """How many answers to leave out before them."""
     filter: str | None = Field(default=None, max_length=2000, examples=["label:dog and year>=2010"])
     """Which items to consider."""
-    hybrid: float | None = Field(default=None, ge=0, le=1)
-    """Join similarity and words, with this weight of the words; used where there is no mode."""
-    mode: SearchMode | None = None
-    """Whether to compare what the query means (similarity), to look for its words in captions, file names, labels,
-    metadata and the text in pictures (words), or to join these (both); auto looks for names, numbers and quoted words
-    by their words, and is what happens where there is neither mode nor hybrid."""
     exact: bool | None = None
     """Compare everything (true), use the index (false), or decide by size."""
     min_probability: float | None = Field(default=None, ge=0, le=1)
@@ -71,6 +61,21 @@ class SearchOptions(Document):
     """The name of a search model (retriever) of the collection; by default the active one."""
     regions: bool = True
     """Whether parts of pictures are compared too, where a job of kind regions has read them."""
+
+
+class SearchOptions(SavedOptions):
+    """How to search, which answers, and what becomes of the search."""
+
+    limit: int = Field(default=30, ge=1, le=200)
+    """How many answers."""
+    offset: int = Field(default=0, ge=0, le=10_000)
+    """How many answers to leave out before them."""
+    hybrid: float | None = Field(default=None, ge=0, le=1)
+    """Join similarity and words, with this weight of the words; used where there is no mode."""
+    mode: SearchMode | None = None
+    """Whether to compare what the query means (similarity), to look for its words in captions, file names, labels,
+    metadata and the text in pictures (words), or to join these (both); auto looks for names, numbers and quoted words
+    by their words, and is what happens where there is neither mode nor hybrid."""
     log: bool = True
     """Whether to remember the search, where searches are remembered at all."""
     search_id: str | None = Field(default=None, min_length=1, max_length=100)

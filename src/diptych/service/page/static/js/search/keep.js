@@ -91,7 +91,7 @@ export class Kept {
         ...this.section("Albums", "albums", albums.map(({ title, items }) => ({ name: title, count: items.length, state: { filters: [albumFilter(title)] } }))),
         ...this.section("Saved searches", "saved-searches", searches.map((search) => ({ name: search.name, state: {
           words: search.query, filters: search.filter ? [search.filter] : [], target: search.target, mode: search.mode, retriever: search.retriever,
-          least: search.min_probability } }))));
+          least: search.min_probability, sort: search.sort } }))));
     } catch (error) {
       if (!isAbort(error)) this.element.replaceChildren();
     }

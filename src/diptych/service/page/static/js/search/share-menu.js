@@ -71,7 +71,7 @@ export class ShareMenu {
     const entries = [
       act("Copy link to this search", copyLink),
       !isReadOnly() && !own && (words || filter) && act("Save search …", () => saveSearch(this.collection, {
-        query: words, filter, target: state.target, mode: state.mode, retriever: state.retriever ?? undefined, min_probability: state.least ?? undefined })),
+        query: words, filter, target: state.target, mode: state.mode, retriever: state.retriever ?? undefined, min_probability: state.least ?? undefined, sort: state.sort })),
       !isReadOnly() && answers.length > 0 && act("Add results to album …", () => chooseAlbums(this.collection, [...new Set(this.good(answers).map(({ id }) => id))], "these results")),
       !state.at && !own && answers.length > 0 && this.download("zip", "Download pictures (zip)", words, filter, state),
       !state.at && !own && answers.length > 0 && this.download("gallery", "Download as web gallery (zip)", words, filter, state),
