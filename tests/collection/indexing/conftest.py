@@ -90,16 +90,6 @@ def matching_labels(db: Connection, wanted: Filter) -> IntArray:
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """A folder with three files that the toy model takes for pictures."""
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    for name in "abc":
-        (folder / f"{name}.png").write_text(f"picture {name}")
-    return folder
-
-
-@pytest.fixture
 def indexed(store: Store, photos: Path) -> Indexed:
     made = Indexed(store, photos)
     made.add_model(ToyRetriever(), "active")

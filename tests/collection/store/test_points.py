@@ -10,7 +10,6 @@ from diptych.collection.store.points import (
     PointForm,
     drop_point_tables,
     encoder_id,
-    missing_features,
     missing_points,
     point_crc,
     point_table,
@@ -78,14 +77,13 @@ def test_contents_of_live_items_and_captions_lack_points_and_features(store: Sto
         put_features(db, encoder, [pictures[2], unused], np.zeros((2, 3)))
         put_features(db, encoder, [unused, pictures[2]], features)
         assert missing_points(db, model, "image").tolist() == [pictures[0], pictures[2]]
-        assert missing_points(db, model, "text").tolist() == [words] == missing_features(db, encoder, "text").tolist()
-        assert missing_features(db, encoder, "image").tolist() == pictures[:2]
-        contents, rows = read_features(db, encoder)
+        assert missing_points(db, model, "text").tolist() == [words]
+        contents, rows = read_features(db, encoder, [unused, *pictures])
         assert contents.tolist() == [pictures[2], unused]
         assert np.array_equal(rows, features[::-1])
         assert np.array_equal(read_features(db, encoder, [unused, 99])[1], features[:1])
         assert prune_contents(db, unnamed_contents(db)) == 1
         assert read_points(db, model, "image")[0].tolist() == [pictures[1]]
-        assert read_features(db, encoder)[0].tolist() == [pictures[2]]
+        assert read_features(db, encoder, [unused, *pictures])[0].tolist() == [pictures[2]]
 
     store.write(job)

@@ -82,15 +82,6 @@ def put(store: Store, photos: Path, names: Sequence[str], texts: Sequence[str]) 
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    for name in "abc":
-        (folder / f"{name}.png").write_text(f"picture {name}")
-    return folder
-
-
-@pytest.fixture
 def make(store: Store, photos: Path) -> Callable[[], RetrieverChanges]:
     """Return the operations as a new process sees them."""
     return lambda: RetrieverChanges(store, lambda: Root(photos), LoadedRetrievers(store, ToyRetriever.load))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,9 @@ ROWS_AT_ONCE = 1 << 15
 IDS_AT_ONCE = 10_000
 
 PointForm = Literal["f16", "bits"]
+PointBlock = tuple[IntArray, IntArray, IntArray, AnyArray]
+"""Ids, contents, parts and vectors of points."""
+
 _POINTS = """CREATE TABLE {table} (
     id {{id}},
     content {{int}} NOT NULL,
@@ -122,18 +125,17 @@ def read_points(
     Contents without a point are left out.
     """
     if contents is None:
-        blocks = list(point_blocks(db, model, side))
+        block = _joined(db, model, side, point_blocks(db, model, side))
     else:
-        blocks = list(points_of_contents(db, model, side, np.unique(np.asarray(contents, dtype=np.int64))))
-    blocks = blocks or [_read(db, model, side, "id < 0")]
-    _, owners, parts, vectors = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
+        block = points_with(db, model, side, contents, "content")
+    _, owners, parts, vectors = block
     order = np.lexsort((parts, owners))
     return owners[order], parts[order], vectors[order]
 
 
 def point_blocks(
     db: Connection, model: int, side: PointKind, after: int = 0, up_to: int | None = None
-) -> Iterator[tuple[IntArray, IntArray, IntArray, AnyArray]]:
+) -> Iterator[PointBlock]:
     """Yield (ids, contents, parts, vectors) of the points with ids after one, in the order of ids."""
     bound = "" if up_to is None else f" AND id <= {int(up_to)}"
     while True:
@@ -145,22 +147,19 @@ def point_blocks(
             return
 
 
-def points_by_id(
-    db: Connection, model: int, side: PointKind, ids: IntArray
-) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
-    """Return (ids, contents, parts, vectors) of the points with some ids that are still there, by id."""
-    blocks = [_read(db, model, side, "", some, "id") for some in _pieces(np.unique(ids))]
-    found = [np.concatenate(column) for column in zip(*(blocks or [_read(db, model, side, "id < 0")]), strict=True)]
-    order = np.argsort(found[0])
-    return found[0][order], found[1][order], found[2][order], found[3][order]
+def points_with(
+    db: Connection, model: int, side: PointKind, numbers: Sequence[int] | IntArray, key: str = "id"
+) -> PointBlock:
+    """Return (ids, contents, parts, vectors) of the points with some ids that are still there, or contents, by id."""
+    pieces = (db.among(key, some) for some in _pieces(np.unique(np.asarray(numbers, dtype=np.int64))))
+    return _joined(db, model, side, (_read(db, model, side, *piece) for piece in pieces))
 
 
-def points_of_contents(
-    db: Connection, model: int, side: PointKind, contents: IntArray
-) -> Iterator[tuple[IntArray, IntArray, IntArray, AnyArray]]:
-    """Yield (ids, contents, parts, vectors) of the points of some contents."""
-    for some in _pieces(contents):
-        yield _read(db, model, side, "", some)
+def _joined(db: Connection, model: int, side: PointKind, blocks: Iterable[PointBlock]) -> PointBlock:
+    found = list(blocks) or [_read(db, model, side, "id < 0")]
+    ids, contents, parts, vectors = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(ids)
+    return ids[order], contents[order], parts[order], vectors[order]
 
 
 def point_count(db: Connection, model: int, side: PointKind) -> int:
@@ -200,7 +199,7 @@ def encoder_id(db: Connection, fingerprint: str, side: Side, width: int) -> int:
         "INSERT INTO encoder (fingerprint, side, width) VALUES (?, ?, ?) ON CONFLICT (fingerprint, side) DO NOTHING",
         (fingerprint, side, width),
     )
-    return int(db.value("SELECT id FROM encoder WHERE fingerprint = ? AND side = ?", (fingerprint, side)))
+    return int(known_encoder(db, fingerprint, side) or 0)
 
 
 def known_encoder(db: Connection, fingerprint: str, side: Side) -> int | None:
@@ -220,34 +219,16 @@ def put_features(db: Connection, encoder: int, contents: Sequence[int] | IntArra
     _insert(db, "feature", ("encoder", "content", "v", "crc"), (encoders, ids, vectors), (ids, encoders))
 
 
-def read_features(
-    db: Connection, encoder: int, contents: Sequence[int] | IntArray | None = None
-) -> tuple[IntArray, AnyArray]:
-    """Return (contents, features) of some contents or of all, by content; those without features are left out."""
+def read_features(db: Connection, encoder: int, contents: Sequence[int] | IntArray) -> tuple[IntArray, AnyArray]:
+    """Return (contents, features) of some contents, by content; those without features are left out."""
     width = int(db.value("SELECT width FROM encoder WHERE id = ?", (encoder,)) or 0)
-    conditions: list[tuple[str, tuple[Any, ...]]] = [("", ())] if contents is None else []
-    for ids in [] if contents is None else _pieces(np.unique(np.asarray(contents))):
+    found: list[tuple[Any, ...]] = []
+    for ids in _pieces(np.unique(np.asarray(contents, dtype=np.int64))):
         condition, values = db.among("content", ids)
-        conditions.append((f" AND {condition}", tuple(values)))
-    owners, rows = [np.zeros(0, dtype=np.int64)], [np.zeros((0, width), dtype=np.float32)]
-    for condition, values in conditions:
-        found = db.rows(
-            f"SELECT content, v FROM feature WHERE encoder = ?{condition} ORDER BY content", (encoder, *values)
-        )
-        owners.append(np.array([row[0] for row in found], dtype=np.int64))
-        rows.append(np.frombuffer(b"".join(row[1] for row in found), dtype=np.float32).reshape(len(found), width))
-    return np.concatenate(owners), np.concatenate(rows)
-
-
-def missing_features(db: Connection, encoder: int, side: Side) -> IntArray:
-    """Return the contents of items, or of captions, that have no features of an encoder, by id."""
-    owners = "caption" if side == "text" else "item"
-    missing = db.ids(
-        f"SELECT content FROM {owners} WHERE content IS NOT NULL AND NOT EXISTS "
-        f"(SELECT 1 FROM feature f WHERE f.encoder = ? AND f.content = {owners}.content)",
-        (encoder,),
-    )
-    return np.unique(missing)
+        sql = f"SELECT content, v FROM feature WHERE encoder = ? AND {condition} ORDER BY content"
+        found += db.rows(sql, (encoder, *values))
+    rows = np.frombuffer(b"".join(row for _, row in found), dtype=np.float32).reshape(len(found), width)
+    return np.array([content for content, _ in found], dtype=np.int64), rows
 
 
 def unnamed_contents(db: Connection) -> IntArray:
@@ -288,22 +269,16 @@ def _insert(
         copy_in(db.raw, table, columns, (first, second, vectors, np.array(codes, dtype=np.int64)))
 
 
-def _read(
-    db: Connection, model: int, side: PointKind, condition: str, ids: IntArray | None = None, key: str = "content"
-) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
-    """Return (ids, contents, parts, vectors) of the points that meet a condition, or whose key is one of some ids."""
+def _read(db: Connection, model: int, side: PointKind, condition: str, values: Sequence[Any] = ()) -> PointBlock:
+    """Return the points that meet a condition, with at most one value, which is a list of numbers."""
     width, dtype = point_form(db, model)
     if not width:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, nothing, np.zeros((0, 0), dtype=dtype)
-    values: Sequence[Any] = ()
-    if ids is not None and db.engine == "sqlite":
-        condition, values = db.among(key, ids)
-    elif ids is not None:
-        # COPY takes no parameters.
-        condition = f"{key} = ANY('{{{','.join(map(str, ids.tolist()))}}}'::bigint[])"
     query = f"SELECT id, content, part, v FROM {point_table(model, side)} WHERE {condition}"
     if db.engine != "sqlite":
+        # COPY takes no parameters.
+        query = query.replace("?", f"'{values[0]}'") if values else query
         numbers, owners, parts, vectors = copy_out(db.raw, query, [(np.int64, 0)] * 3 + [(dtype, width)])
         return numbers, owners, parts, vectors
     rows = db.rows(query, values)

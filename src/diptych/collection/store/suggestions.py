@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -27,7 +28,8 @@ MIN_PHRASE_COUNT = 2
 CAPTIONS_AT_ONCE = 20_000
 # Stands between captions, which are cut into words together.
 _MARK = "\0"
-_JOINTS = "'’-"
+# Letters and digits, with an apostrophe or hyphen between them.
+_WORD = re.compile(rf"{_MARK}|[^\W_]+(?:['’-][^\W_]+)*")
 _KIND = "suggestions"
 _WORD_BITS = 32
 SuggestionKind = Literal["label", "caption", "query"]
@@ -64,7 +66,7 @@ class SuggestionCounts:
 
     def add_captions(self, captions: Iterable[str]) -> None:
         """Count the words of captions."""
-        words = cut_words(f" {_MARK} ".join(captions).casefold())
+        words = _WORD.findall(_MARK.join(captions).casefold())
         codes = np.array([self._numbers[word] for word in words], dtype=np.int64)
         fresh = list(self._numbers)[len(self._words) :]
         self._says_something = np.append(self._says_something, [self._is_telling(word) for word in fresh]).astype(bool)
@@ -114,23 +116,6 @@ def _summed(keys: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
     """Return every key once, with the sum of its counts."""
     once, which = np.unique(keys, return_inverse=True)
     return once, np.bincount(which, weights=counts, minlength=len(once)).astype(np.int64)
-
-
-def cut_words(text: str) -> list[str]:
-    """Return the words of a text, letters and digits with an apostrophe or hyphen between them, and its marks.
-
-    >>> cut_words("the dog's long-haired_ears -")
-    ['the', "dog's", 'long-haired', 'ears']
-    """
-    letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    there = np.flatnonzero(np.bincount(letters)).tolist()
-    is_letter, is_joint = np.zeros((2, max(there, default=0) + 1), dtype=bool)
-    is_letter[there] = [chr(letter).isalnum() for letter in there]
-    is_joint[there] = [chr(letter) in _JOINTS for letter in there]
-    in_word = is_letter[letters]
-    in_word[1:-1] |= is_joint[letters[1:-1]] & in_word[:-2] & in_word[2:]
-    in_word |= letters == ord(_MARK)
-    return np.where(in_word, letters, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.points import point_blocks, points_by_id, points_of_contents, read_points
+from diptych.collection.store.points import point_blocks, points_with, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 
@@ -151,7 +151,7 @@ class VectorIndex:
     def _all_blocks(self, db: Connection, allowed: BoolArray | None) -> Iterator[PointBlock]:
         """Yield the points of allowed contents."""
         if allowed is not None and np.count_nonzero(allowed) <= MAX_EXACT_IDS:
-            yield from points_of_contents(db, self.model, self.side, np.flatnonzero(allowed))
+            yield points_with(db, self.model, self.side, np.flatnonzero(allowed), "content")
             return
         for ids, contents, parts, vectors in point_blocks(db, self.model, self.side):
             if allowed is None:
@@ -169,7 +169,7 @@ class VectorIndex:
         allowed: BoolArray | None,
     ) -> Neighbours:
         """Return the best candidates by the scores of their stored rows; each content once, by its best part."""
-        ids, contents, parts, vectors = points_by_id(db, self.model, self.side, candidates[candidates >= 0])
+        ids, contents, parts, vectors = points_with(db, self.model, self.side, candidates[candidates >= 0])
         result = _nothing(len(candidates), k)
         if not len(ids):
             return result

@@ -12,7 +12,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_by_id
+from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_with
 from diptych.collection.store.postgres import PostgresStore
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -193,7 +193,7 @@ class PostgresVectorIndex(VectorIndex):
         """Return the smallest ``ef_search`` with enough recall on stored points, plain and behind random masks."""
         rng = np.random.default_rng(0)
         ids = 1 + rng.choice(last, min(last, 4 * TUNING_QUERIES), replace=False)
-        _, _, _, vectors = points_by_id(db, self.model, self.side, ids)
+        _, _, _, vectors = points_with(db, self.model, self.side, ids)
         queries = vectors[:TUNING_QUERIES]
         highest = int(db.value("SELECT max(id) FROM content") or 0)
         masks = [None if share == 1 else rng.random(highest + 1) < share for share in TUNING_SHARES]

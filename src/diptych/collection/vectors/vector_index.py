@@ -21,7 +21,7 @@ from diptych.collection.store.points import (
     point_blocks,
     point_count,
     point_form,
-    points_by_id,
+    points_with,
 )
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -259,7 +259,7 @@ class FileVectorIndex(VectorIndex):
         tried = min(last, int(1.05 * wanted * last / count))
         ids = 1 + rng.choice(last, tried, replace=False)
         with self.store.reading() as db:
-            return points_by_id(db, self.model, self.side, ids)[3]
+            return points_with(db, self.model, self.side, ids)[3]
 
     def _queries(self, training: AnyArray) -> AnyArray:
         """Return points as examples of what is asked: cosines are asked by points of the other side."""
@@ -270,7 +270,7 @@ class FileVectorIndex(VectorIndex):
         with self.store.reading() as db:
             last = last_point(db, self.model, other)
             ids = 1 + np.random.default_rng(0).integers(0, last or 1, TUNING_QUERIES // 2)
-            others = points_by_id(db, self.model, other, ids)[3]
+            others = points_with(db, self.model, other, ids)[3]
         return np.concatenate([others, queries[: TUNING_QUERIES - len(others)]])
 
 
