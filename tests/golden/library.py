@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,8 +85,12 @@ def _found(answer: Any) -> Found:
     return Found(answer.id + number, round(answer.probability, 4), round(answer.score, 4), ", ".join(places))
 
 
-def make_photographs(folder: Path) -> Photographs:
-    """Index photographs with the default retriever, in float32: captions, labels, dates, places, an album."""
+def make_photographs(folder: Path, place_of: Callable[[str], Path | str] | None = None) -> Photographs:
+    """Index photographs with the default retriever, in float32: captions, labels, dates, places, an album.
+
+    ``place_of`` gives the place of the collection of a name, by default a folder.
+    """
+    place_of = place_of or folder.joinpath
     pairs = load_dataset("flickr8k").test.select(range(N_PHOTOGRAPHS + N_TEXTS + N_ASKED))
     captions: list[list[str]] = [[] for _ in pairs.images]
     for owner, caption in zip(pairs.owners.tolist(), pairs.texts, strict=True):
@@ -101,8 +105,8 @@ def make_photographs(folder: Path) -> Photographs:
     ]
     retriever = Retriever.ready_made("default")
     collections = {
-        "photographs": Collection.create(folder / "whole", retriever, root=folder),
-        "regions": Collection.create(folder / "parts", retriever, root=folder),
+        "photographs": Collection.create(place_of("whole"), retriever, root=folder),
+        "regions": Collection.create(place_of("parts"), retriever, root=folder),
     }
     made = collections["photographs"]
     made.add([*records, *texts])

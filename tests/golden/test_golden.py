@@ -1,4 +1,4 @@
-"""Answers, the OpenAPI document and outputs of commands are as recorded.
+"""Answers, those of both engines, the OpenAPI document and outputs of commands are as recorded.
 
 A failure prints what differs. A wanted change is recorded by the command that it prints, in a commit with the reason.
 """
@@ -13,10 +13,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.collection.store.conftest import postgres_server
 from tests.golden import commands, files, library
 from tests.golden.comparing import differences
 from tests.golden.questions import questions
 
+__all__ = ["postgres_server"]
 SHOWN_LINES = 100
 
 
@@ -28,12 +30,14 @@ def fail_on(lines: list[str], name: str) -> None:
         pytest.fail("\n".join([*lines[:SHOWN_LINES], *more, advice]), pytrace=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.server)])
 def photographs(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[library.Photographs]:
-    made = library.make_photographs(tmp_path_factory.mktemp("golden"))
-    if "searches" in request.config.stash.get(files.RECORDED, ()):
+    is_sqlite = request.param == "sqlite"
+    place_of = None if is_sqlite else request.getfixturevalue("postgres_server").address
+    made = library.make_photographs(tmp_path_factory.mktemp("golden"), place_of)
+    if is_sqlite and "searches" in request.config.stash.get(files.RECORDED, ()):
         files.write_searches(
             {kind: [(question, made.ask(*question)) for question in asked] for kind, asked in questions().items()}
         )
