@@ -109,10 +109,10 @@ bench: $(READY) ## measure speed beside peers and write docs/performance.md; SCR
 # Each adds to the record of trials, bench/results/reliability.jsonl. TMPDIR=/dev/shm is quicker. Without TRIALS, each
 # campaign has as many as it is made for; MINUTES are those of each kind of input, and of the load.
 campaigns: $(READY) ## kills, power cuts, full disk, damage, fuzzing, load: TRIALS=n MINUTES=30
-	@for campaign in $(foreach name,kill_trials killed_learning power_cuts full_disk byte_flips,'$(name) $(TRIALS:%=--trials %)') \
+	@for campaign in $(foreach name,kill_trials power_cuts full_disk byte_flips,'$(name) $(TRIALS:%=--trials %)') \
 			$(foreach fault,client server primary pause,'kill_trials --fault $(fault) $(TRIALS:%=--trials %)') \
 			$(foreach name,fuzz hostile_pictures hostile_requests,'$(name) --minutes $(or $(MINUTES),30)') \
-			'mixed_load --minutes $(or $(MINUTES),10)'; do \
+			'mixed_load --minutes $(or $(MINUTES),10)' 'mixed_load --fault postgres --minutes $(or $(MINUTES),10)'; do \
 		printf '\n== %s ==\n' "$$campaign"; $(BIN)/python -m bench.$$campaign || failed=1; done; \
 		$(BIN)/python -m bench.reliability_page; exit $${failed:-0}
 

@@ -10,13 +10,13 @@ import hashlib
 import io
 import itertools
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import psutil
 from PIL import Image
 
 from diptych.collection import Collection
@@ -145,8 +145,8 @@ def _columns(rows: range, texts: list[str]) -> dict[str, Any]:
     }
 
 
-def painted_collection(pictures: Path, items: int) -> Path:
-    """Make a collection of the default retriever's space in ``pictures/.diptych`` and return its folder.
+def painted_collection(pictures: Path, items: int, place: str | None = None) -> str:
+    """Make a collection of the default retriever's space, in ``pictures/.diptych`` or elsewhere; return its place.
 
     Queries cost what they cost, and have near neighbours: points are scattered around those of phrases.
     """
@@ -159,8 +159,9 @@ def painted_collection(pictures: Path, items: int) -> Path:
         return centres[rng.integers(0, len(centres), count)] + 0.7 * scale * noise
 
     rng = np.random.default_rng(0)
-    fill(pictures / ".diptych", items, None, scattered, [_thumbnail(rng) for _ in range(200)])
-    return pictures / ".diptych"
+    place = place or str(pictures / ".diptych")
+    fill(place, items, None, scattered, [_thumbnail(rng) for _ in range(200)], root=pictures)
+    return place
 
 
 def phrases() -> list[str]:
@@ -189,5 +190,5 @@ def timed(work: Callable[[], Any]) -> float:
 
 def private_megabytes() -> float:
     """Return what this process alone holds in memory; files that are mapped belong to all."""
-    rollup = Path("/proc/self/smaps_rollup").read_text()
-    return sum(int(kilobytes) for kilobytes in re.findall(r"Anonymous: +(\d+)", rollup)) / 1024
+    memory = psutil.Process().memory_info()
+    return float(memory.rss - memory.shared) / 1e6

@@ -18,7 +18,6 @@ import hashlib
 import io
 import json
 import multiprocessing
-import pickle
 import random
 import re
 import resource
@@ -348,15 +347,20 @@ def outcome(name: str, folder: Path, given: Input) -> str:
     return "read"
 
 
+def _read_input(file: Path) -> Input:
+    ending, _, content = file.read_bytes().partition(b"\n")
+    return ending.decode(), content
+
+
 def _work(name: str, seed: int, seconds: float, current: Path, n_read: Any) -> None:
     """Read an input that was left in ``current``, then garbled ones for some seconds, each written there before."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     rng, inputs, known = random.Random(seed), KINDS[name].seeds(), set[str]()
-    left_over = [pickle.loads(current.read_bytes())] if current.exists() else []
+    left_over = [_read_input(current)] if current.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         for given in chain(left_over, iter(lambda: garbled(rng, inputs), None)):
-            current.write_bytes(pickle.dumps(given))
+            current.write_bytes(b"\n".join((given[0].encode(), given[1])))
             longest = int(time.process_time()) + 1 + MAX_SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (longest, resource.RLIM_INFINITY))
             came = outcome(name, Path(folder), given)
@@ -395,7 +399,7 @@ def fuzz(name: str, minutes: float, seed: int) -> dict[str, Any]:
                 status = run_worker(name, seed, 0.0, current, n_read)
             if status:
                 findings += 1
-                kept = keep(CORPUS / name, pickle.loads(current.read_bytes()))
+                kept = keep(CORPUS / name, _read_input(current))
                 print(f"{kept}: the process that read it ended with {status}\n", file=sys.stderr, flush=True)
             current.unlink(missing_ok=True)
             seed += 1

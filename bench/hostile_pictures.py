@@ -21,7 +21,6 @@ import random
 import struct
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from collections import Counter
@@ -34,7 +33,7 @@ from PIL import Image
 from bench.campaign import add_round, arguments, next_seed
 from bench.fuzz import Input, garbled, keep
 from bench.hostile_requests import HEADERS, MAX_BYTES, MAX_WAIT_S, searched_service
-from bench.servers import descendants, peak_memory
+from bench.servers import Memory
 from diptych.collection.indexing.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.errors import DiptychError
@@ -146,20 +145,6 @@ def samples(folder: Path) -> list[Input]:
     return made
 
 
-class Watch(threading.Thread):
-    """Remembers the most memory that this process or one that it led to has taken."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.most = 0
-
-    def run(self) -> None:
-        """Look many times a second."""
-        while True:
-            self.most = max(self.most, *map(peak_memory, ("self", *descendants("self"))))
-            time.sleep(0.02)
-
-
 def read(path: Path) -> str:
     """Read a file as indexing does, and say what came of it."""
     file_facts(FileRequest(path))
@@ -186,10 +171,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=0, help="stop after so many")
     options = parser.parse_args()
     seed = next_seed(options.record, FAULT)
-    rng, watch = random.Random(seed), Watch()
+    rng, memory = random.Random(seed), Memory(os.getpid())
     counts, answers, findings, longest = Counter[str](), Counter[str](), 0, 0.0
     with tempfile.TemporaryDirectory() as name, searched_service(Path(name), "--rate-limit=0") as (_, port, other):
-        watch.start()
+        memory.start()
         begun = time.monotonic()
         good, n_heard = samples(Path(name)), 0
         made = itertools.chain(boastful(), (garbled(rng, good, 1 << 22) for _ in itertools.count()))
@@ -198,7 +183,7 @@ def main() -> None:
                 break
             path = Path(name, f"given{suffix}")
             path.write_bytes(content)
-            most, computed, wrong = watch.most, time.process_time(), ""
+            most, computed, wrong = memory.most_of_one, time.process_time(), ""
             try:
                 counts[read(path)] += 1
             except Exception as error:
@@ -214,13 +199,13 @@ def main() -> None:
                 wrong = f"it is answered with {status}"
             elif waited > MAX_WAIT_S:
                 wrong = f"somebody else waited for {waited:.1f} seconds"
-            elif watch.most > max(most, MAX_BYTES):
-                wrong = f"it takes {watch.most:,} bytes of memory"
+            elif memory.most_of_one > max(most, MAX_BYTES):
+                wrong = f"it takes {memory.most_of_one:,} bytes of memory"
             if wrong:
                 findings += 1
                 print(f"{wrong}\n{keep(CORPUS, (suffix, content))}\n", file=sys.stderr)
     told = {"trials": answers.total(), "minutes": round((time.monotonic() - begun) / 60, 1), "findings": findings}
-    told |= {"files": dict(counts), "own_seconds": round(longest, 2), "memory": watch.most}
+    told |= {"files": dict(counts), "own_seconds": round(longest, 2), "memory": memory.most_of_one}
     told |= {"answers": dict(sorted(answers.items())), **other.told(), "load": round(os.getloadavg()[0], 1)}
     add_round(options.record, FAULT, seed, **told)
     sys.exit(1 if findings else 0)

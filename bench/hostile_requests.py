@@ -30,7 +30,7 @@ from typing import Any
 import httpx
 
 from bench.campaign import add_round, arguments, next_seed
-from bench.servers import TOKEN, descendants, free_port, peak_memory, process
+from bench.servers import TOKEN, Memory, free_port, process
 from diptych.collection.store.opening import open_store
 from tests.doubles.visitors import scenes_collection, weak_retriever
 
@@ -162,13 +162,14 @@ def measure(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     is_ending = threading.Event()
     with searched_service(folder, has_jobs=False) as (pid, port, other):
         url, noise = f"http://127.0.0.1:{port}", threading.Thread(target=send_no_http, args=(port, seed, is_ending))
+        memory = Memory(pid)
+        memory.start()
         noise.start()
         attack(url, folder, seconds, seed)
         is_ending.set()
         noise.join(timeout=70)
-        most = max(map(peak_memory, (pid, *descendants(pid))))
         answers = dict(sorted(answers_by_status(url).items()))
-    return {"most_bytes": most, "answers": answers, **other.told()}
+    return {"most_bytes": memory.most_of_one, "answers": answers, **other.told()}
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ A writer, a process of its own, adds, changes and removes items, albums, saved s
 takes back retrievers and cleans up, and says before each step what it is about to do and after it that it is done. The
 parent kills it (SIGKILL) at a random moment, reopens the collection and checks it: everything acknowledged is there as
 acknowledged, what was removed is gone, the step under way has left each item as it was before or after, never in
-between, and every point of every finished retriever is the one that it gives.
+between, the history of search models ends with the one that is used, and every point of every finished retriever is the
+one that it gives.
 
 The usual collection is a folder. With a ``--fault`` it is one of a PostgreSQL server that this command starts: killed
 are the writer, the server, or the primary, whose synchronous replica is promoted; or there are two writers, of which
@@ -30,6 +31,7 @@ from typing import Any
 
 from bench.campaign import Outcome, campaign, failures, has_ended, processor_seconds_of, wait_until
 from diptych.collection import Collection
+from diptych.collection.learning import learning_history
 from tests.doubles import ToyRetriever, wrong_points
 from tests.doubles.postgres_server import PostgresServer
 from tests.doubles.random_writer import Writers, state_of
@@ -56,10 +58,12 @@ class Trials:
         self.workplace = workplace
         self.seed = seed
         self.dice = random.Random(seed)
-        self.acknowledged: State = {}
         self.steps = 0
         self.writers = Writers(environment)
-        Collection.create(location, ToyRetriever(), root=workplace, load_retriever=ToyRetriever.load).close()
+        with Collection.create(
+            location, ToyRetriever(), root=workplace, load_retriever=ToyRetriever.load
+        ) as collection:
+            self.acknowledged = state_of(collection)
 
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a writer work for some time, kill it, and return what is wrong with the collection."""
@@ -108,6 +112,9 @@ class Trials:
             found = state_of(collection)
             # A retriever that was being added is unfinished, and says so.
             wrong = [problem for problem in collection.verify().problems if "unfinished" not in problem]
+            changes = [record for record in learning_history(collection) if record.action != "kept"]
+            if changes and changes[-1].after_fingerprint != found["in force"]:
+                wrong.append(f"the history ends with {changes[-1]}, {found['in force']} is in force")
             for key in found.keys() | self.acknowledged.keys():
                 allowed = [self.acknowledged.get(key)]
                 if key in under_way:

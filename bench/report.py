@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import cpuinfo
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -207,9 +208,4 @@ def _version(package: str) -> str | None:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    return str(cpuinfo.get_cpu_info().get("brand_raw") or platform.processor() or platform.machine())

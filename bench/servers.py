@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from bench.filled_collection import phrases
 
@@ -71,47 +72,30 @@ def load(
     return report
 
 
-def descendants(pid: int | str) -> Iterator[str]:
-    """Yield the numbers of the processes that a process has started, and that these have."""
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        # Threads and processes end meanwhile.
-        with suppress(OSError):
-            for child in file.read_text().split():
-                yield child
-                yield from descendants(child)
-
-
-def peak_memory(pid: int | str) -> int:
-    """Return the most memory, in bytes, that a process ever took; 0 where it has ended."""
-    with suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    return 0
-
-
 class Memory(threading.Thread):
-    """Notes the resident memory of a process and of those that it started, every half second."""
+    """Notes what a process and those that it started hold in memory, many times a second."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self._number = number
+        self._process = psutil.Process(pid)
         self._ended = threading.Event()
-        self.noted: list[tuple[float, float]] = []
+        self.noted: list[tuple[float, int]] = []
+        self.most_of_one = 0
 
     def run(self) -> None:
         """Go on until told to stop."""
-        while not self._ended.wait(0.5):
-            started = Path(f"/proc/{self._number}/task/{self._number}/children").read_text().split()
-            self.noted.append((time.monotonic(), sum(map(self._resident, (self._number, *started)))))
-
-    @staticmethod
-    def _resident(number: int | str) -> float:
-        lines = Path(f"/proc/{number}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+        while not self._ended.wait(0.1):
+            sizes = []
+            for process in (self._process, *self._process.children(recursive=True)):
+                # Processes end meanwhile.
+                with suppress(psutil.NoSuchProcess):
+                    sizes.append(process.memory_info().rss)
+            self.noted.append((time.monotonic(), sum(sizes)))
+            self.most_of_one = max(self.most_of_one, *sizes)
 
     def growth(self) -> tuple[float, float]:
-        """Stop; return the mean of the last two thirds in MiB, and the share of it by which their line rises."""
+        """Stop; return the mean of the last two thirds in MiB, and by what share of it their line rises in an hour."""
         self._ended.set()
         times, sizes = np.array(self.noted[len(self.noted) // 3 :]).T
         slope = np.polyfit(times - times[0], sizes, 1)[0]
-        return float(sizes.mean()), float(slope * (times[-1] - times[0]) / sizes.mean())
+        return float(sizes.mean() / 2**20), float(3600 * slope / sizes.mean())

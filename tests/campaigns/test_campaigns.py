@@ -41,10 +41,6 @@ def test_nothing_acknowledged_is_lost_on_a_server(fault: str, tmp_path: Path) ->
     assert recorded("kill_trials", 2, tmp_path / "record.jsonl", "--fault", fault)["recovered"] == 2
 
 
-def test_a_killed_process_that_learns_leaves_the_old_retriever_or_the_new_one(tmp_path: Path) -> None:
-    assert recorded("killed_learning", 2, tmp_path / "record.jsonl")["recovered"] == 2
-
-
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
 def test_nothing_acknowledged_is_lost_to_power_cuts(tmp_path: Path) -> None:
     assert recorded("power_cuts", 2, tmp_path / "record.jsonl")["recovered"] == 2

@@ -7,13 +7,14 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from diptych.collection import AddProgress, Collection, CollectionError, Record, SavedSearch
-from diptych.collection.learning import rollback
+from diptych.collection import AddProgress, Collection, Record, SavedSearch, StoredRetriever
+from diptych.collection.learning import learning_history, rollback
+from diptych.collection.learning.retriever_training import rolls_back_to
 from diptych.errors import CollectionBusyError
 from tests.doubles.toy_retriever import ToyRetriever, item_state
 
@@ -33,7 +34,7 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
     """
     dice, own = random.Random(seed), str(seed % 2)
     collection = Collection.open(location, load_retriever=ToyRetriever.load, write_wait=WRITE_WAIT_S)
-    say({"opened": len(collection)})
+    say({"opened": len(collection), "done": in_force(collection.retrievers()[0])})
     weights = ALONE if is_alone else SHARED
     step = 0
     while True:
@@ -55,9 +56,8 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
                 if not set(ids).isdisjoint(members)
             }
             state |= dict.fromkeys(ids)
-            say({"begin": state})
-            collection.remove(ids)
-            say({"done": state})
+            with said(state):
+                collection.remove(ids)
         elif kind == "album":
             change_album(collection, f"{own} {dice.randrange(3)}", dice.sample(known, min(len(known), 5)), dice)
         elif kind == "saved search":
@@ -67,13 +67,16 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
         elif kind == "prune":
             collection.keep_history(dice.choice([0, 30]))
         elif kind == "retriever":
-            collection.set_retriever(ToyRetriever(dice.randint(0, 3)), keep=dice.random() < 0.5)
+            retriever = ToyRetriever(dice.randint(0, 3))
+            with said(in_force(retriever)):
+                collection.set_retriever(retriever, keep=dice.random() < 0.5)
         elif kind == "load" and len(collection.retrievers()) == 1:
             load_texts(collection, prefix, dice.randint(1, 500))
         elif kind == "rollback":
-            # Not every change can be taken back.
-            with suppress(CollectionError):
-                rollback(collection)
+            name = rolls_back_to(collection, learning_history(collection))
+            if name is not None:
+                with said(in_force(next(one for one in collection.retrievers() if one.name == name))):
+                    rollback(collection)
         elif kind == "further":
             change_further(collection, dice)
         elif kind == "index":
@@ -134,9 +137,8 @@ def change(collection: Collection, ids: Sequence[str], prefix: str) -> None:
     """Give items other captions and labels, one by one."""
     for number, item_id in enumerate(ids):
         state = item_state([f"changed {prefix}-{number}", f"also {prefix}-{number}"], ["changed"])
-        say({"begin": {item_id: state}})
-        collection.update(item_id, captions=state[0], labels=state[1])
-        say({"done": {item_id: state}})
+        with said({item_id: state}):
+            collection.update(item_id, captions=state[0], labels=state[1])
 
 
 def change_further(collection: Collection, dice: random.Random) -> None:
@@ -146,7 +148,9 @@ def change_further(collection: Collection, dice: random.Random) -> None:
     ready = [one for one in further if one.ready]
     kind = dice.choice(["add", "add", "activate", "remove"])
     if kind == "activate" and ready:
-        collection.activate_retriever(dice.choice(ready).name)
+        chosen = dice.choice(ready)
+        with said(in_force(chosen)):
+            collection.activate_retriever(chosen.name)
     elif kind == "remove" and further:
         collection.remove_retriever(dice.choice(further).name)
     else:
@@ -161,24 +165,22 @@ def change_album(collection: Collection, title: str, ids: list[str], dice: rando
     """Fill an album anew, or delete it."""
     is_deleted = title in collection.albums and dice.random() < 0.3
     state = {f"album {title}": None if is_deleted else ids}
-    say({"begin": state})
-    if is_deleted:
-        collection.albums.delete(title)
-    else:
-        collection.albums.set(title, ids)
-    say({"done": state})
+    with said(state):
+        if is_deleted:
+            collection.albums.delete(title)
+        else:
+            collection.albums.set(title, ids)
 
 
 def change_saved_search(collection: Collection, name: str, query: str) -> None:
     """Save a search, or delete the one that is saved under the name."""
     is_deleted = name in collection.saved_searches
     state = {f"search {name}": None if is_deleted else query}
-    say({"begin": state})
-    if is_deleted:
-        collection.saved_searches.delete(name)
-    else:
-        collection.saved_searches.save(SavedSearch(name, query))
-    say({"done": state})
+    with said(state):
+        if is_deleted:
+            collection.saved_searches.delete(name)
+        else:
+            collection.saved_searches.save(SavedSearch(name, query))
 
 
 def change_own_model(collection: Collection, turn: int) -> None:
@@ -186,12 +188,11 @@ def change_own_model(collection: Collection, turn: int) -> None:
     retriever = ToyRetriever(turn)
     there = [stored for stored in collection.retrievers() if stored.fingerprint == retriever.fingerprint]
     key, is_removed = f"model {retriever.fingerprint}", bool(there) and there[0].ready
-    say({"begin": {key: None if is_removed else True}})
-    if is_removed:
-        collection.remove_retriever(there[0].name)
-    else:
-        collection.add_retriever(retriever)
-    say({"done": {key: None if is_removed else True}})
+    with said({key: None if is_removed else True}):
+        if is_removed:
+            collection.remove_retriever(there[0].name)
+        else:
+            collection.add_retriever(retriever)
 
 
 def state_of(collection: Collection) -> dict[str, Any]:
@@ -200,7 +201,20 @@ def state_of(collection: Collection) -> dict[str, Any]:
     models = {f"model {stored.fingerprint}": True for stored in collection.retrievers() if stored.fingerprint in own}
     searches = {f"search {search.name}": search.query for search in collection.saved_searches}
     items = {item.id: item_state(item.captions, item.labels) for item in collection}
-    return items | dict(_albums(collection)) | searches | models
+    return items | dict(_albums(collection)) | searches | models | in_force(collection.retrievers()[0])
+
+
+def in_force(retriever: StoredRetriever | ToyRetriever) -> dict[str, Any]:
+    """Return what writers say where searches use a retriever."""
+    return {"in force": retriever.fingerprint}
+
+
+@contextmanager
+def said(state: Mapping[str, Any]) -> Iterator[None]:
+    """Say what a step is about to bring about, and after it that it is done."""
+    say({"begin": state})
+    yield
+    say({"done": state})
 
 
 def say(line: object) -> None:
