@@ -31,7 +31,6 @@ from typing import Any
 
 from bench.campaign import Outcome, campaign, failures, has_ended, processor_seconds_of, wait_until
 from diptych.collection import Collection
-from diptych.collection.learning import learning_history
 from tests.doubles import ToyRetriever, wrong_points
 from tests.doubles.postgres_server import PostgresServer
 from tests.doubles.random_writer import Writers, state_of
@@ -112,7 +111,7 @@ class Trials:
             found = state_of(collection)
             # A retriever that was being added is unfinished, and says so.
             wrong = [problem for problem in collection.verify().problems if "unfinished" not in problem]
-            changes = [record for record in learning_history(collection) if record.action != "kept"]
+            changes = [record for record in collection.retriever_history() if record.action != "kept"]
             if changes and changes[-1].after_fingerprint != found["in force"]:
                 wrong.append(f"the history ends with {changes[-1]}, {found['in force']} is in force")
             for key in found.keys() | self.acknowledged.keys():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.collection import AddProgress, Collection, Record, SavedSearch, StoredRetriever
-from diptych.collection.learning import learning_history, rollback
+from diptych.collection.learning import rollback
 from diptych.collection.learning.retriever_training import rolls_back_to
 from diptych.errors import CollectionBusyError
 from tests.doubles.toy_retriever import ToyRetriever, item_state
@@ -73,7 +73,7 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
         elif kind == "load" and len(collection.retrievers()) == 1:
             load_texts(collection, prefix, dice.randint(1, 500))
         elif kind == "rollback":
-            name = rolls_back_to(collection, learning_history(collection))
+            name = rolls_back_to(collection)
             if name is not None:
                 with said(in_force(next(one for one in collection.retrievers() if one.name == name))):
                     rollback(collection)

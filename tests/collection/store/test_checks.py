@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from diptych.collection.item import Item
 from diptych.collection.store.items import content_ids, put_items
 from diptych.collection.store.kept import put_picture_texts, put_thumbnails
-from diptych.collection.store.opening import create_store
+from diptych.collection.store.models import active_model
+from diptych.collection.store.opening import create_store, open_store
 from diptych.collection.store.points import encoder_id, point_table, put_features, put_points
+from diptych.collection.store.sqlite import DATABASE
 from diptych.collection.store.store import Store
 from diptych.collection.upkeep.checks import CHECKED, repair, verify
 from diptych.encoders.image.picture_parts import PictureText
@@ -119,3 +123,13 @@ def test_no_flipped_bit_changes_a_row_silently(tmp_path: Path) -> None:
 def contents_of(store: Store) -> list[object]:
     with store.reading() as db:
         return [db.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}") for table, key, _ in CHECKED]
+
+
+def test_flipped_bytes_of_the_description_of_tables_are_told(tmp_path: Path) -> None:
+    with closing(create_store(tmp_path / "store")) as store:
+        file = store.folder / DATABASE
+    file.write_bytes(file.read_bytes().replace(b"image_fingerprint", b"imagf_fingerprint"))
+    with closing(open_store(tmp_path / "store")) as store:
+        with pytest.raises(CollectionError, match="is damaged"), store.reading() as db:
+            active_model(db)
+        assert "database describes model otherwise than it was made" in map(str, verify(store))

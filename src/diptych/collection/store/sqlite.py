@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import queue
+import re
 import socket
 import sqlite3
 import threading
@@ -45,6 +46,8 @@ TRUNCATE_BYTES = 256 << 20
 RESERVE_BYTES = 16 << 20
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
 MOUNTS = Path("/etc/mtab")
+# Tables of points go with their search model.
+_MISSING_IN_SCHEMA = re.compile(r"no such (column|table: (?!point_))|has no column named")
 
 _OWN_FILES = (DATABASE, WRITE_LOCK, RESERVE, DERIVED)
 
@@ -325,7 +328,7 @@ class SqliteStore(Store):
             return NoRoomError(self.folder, 1 << 20)
         if kind in ("SQLITE_BUSY", "SQLITE_LOCKED"):
             return CollectionBusyError(busy_sentence(self.folder / WRITE_LOCK, BUSY_TIMEOUT_MS / 1000))
-        if kind in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+        if kind in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or _MISSING_IN_SCHEMA.search(str(problem)):
             return CollectionError(_damaged(self.folder, problem))
         if kind in ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"):
             return CollectionError(f"{self.path} cannot be opened ({problem}); look at the rights of file and folder")

@@ -6,12 +6,12 @@ import hashlib
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych.collection.store.crc import row_crc
-from diptych.collection.store.dialect import Connection, has_table
+from diptych.collection.store.dialect import Connection, has_table, schema_statements
 from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS
 from diptych.collection.store.kept import say_again
 from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
@@ -128,6 +128,13 @@ def _database(store: Store) -> Iterator[Damage]:
         for (problem,) in db.rows(f"PRAGMA integrity_check({MAX_PROBLEMS_OF_FILE})"):
             if problem != "ok":
                 yield Damage("database", (), problem)
+        made = dict(db.rows("SELECT name, sql FROM sqlite_schema"))
+        with closing(sqlite3.connect(":memory:")) as empty:
+            for statement in schema_statements(db.engine, db.words):
+                empty.execute(statement)
+            for name, sql in empty.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"):
+                if made.get(name) != sql:
+                    yield Damage("database", (), f"describes {name} otherwise than it was made")
         for table, row, parent, _ in db.rows("PRAGMA foreign_key_check"):
             yield Damage(table, () if row is None else (row,), f"names a row of {parent} that is missing")
 
