@@ -311,19 +311,10 @@ def _field_notes(view: SearchView, wanted: Filter) -> tuple[str, ...]:
     """Say which fields of a filter no item has: most often they are misspelt."""
     columns = view.columns
     named = {field: field_name(field) for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS}
-    unknown = [
-        field
-        for field, name in named.items()
-        if name not in columns.fields or not columns.items_with(columns.fields[name]).any()
-    ]
+    unknown = [field for field, name in named.items() if name not in columns.field_counts]
     if not unknown or not columns.alive.any():
         return ()
-    counts = columns.live_counts
-    held = {
-        name: n_items
-        for name, values in columns.fields.items()
-        if (n_items := int(counts[values[values < len(counts)]].sum())) and name != LABEL
-    }
+    held = {name: count for name, count in columns.field_counts.items() if name != LABEL}
     frequent = sorted(held, key=lambda name: -held[name])
     known = ", ".join((*OWN_FIELDS, *frequent[:MAX_FIELDS_NAMED]))
     more = ", …" if len(frequent) > MAX_FIELDS_NAMED else ""

@@ -180,13 +180,14 @@ class Columns:
         return mask
 
     def value_counts(self, chosen: BoolArray | None) -> IntArray:
-        """Return how many of the chosen items, or of all, have each value, by its id."""
+        """Return how many of the chosen items, or of all, have each value, by the id of every value in ``fields``."""
         base, pairs, unchanged = self.base, self.patch.pairs, chosen
         if len(self.patch.changed):
             unchanged = ~self._changed if chosen is None else chosen & ~self._changed
         old = _counts(base.value_starts, base.value_owners, unchanged)
         new = np.bincount(pairs["value"] if chosen is None else pairs["value"][chosen[pairs["item"]]])
-        counts = np.zeros(max(len(old), len(new)), dtype=np.int64)
+        newest = max((int(ids[-1]) for ids in self.fields.values()), default=0)
+        counts = np.zeros(max(len(old), len(new), newest + 1), dtype=np.int64)
         counts[: len(old)] += old
         counts[: len(new)] += new
         return counts
@@ -195,6 +196,12 @@ class Columns:
     def live_counts(self) -> IntArray:
         """How many items have each value, by its id."""
         return self.value_counts(None)
+
+    @cached_property
+    def field_counts(self) -> dict[str, int]:
+        """How many values items have in each field that any of them has."""
+        counts = {name: int(self.live_counts[ids].sum()) for name, ids in self.fields.items()}
+        return {name: count for name, count in counts.items() if count}
 
     def month_counts(self, chosen: BoolArray | None) -> dict[str, int]:
         """Return how many of the chosen items were taken in each month, or in a year where no more is known."""
@@ -374,7 +381,7 @@ class ColumnCache:
                 self._background.start(self._remake)
         names, rows = known.names_of_new_values, known.value_rows
         newest = max(names, default=int(known.base.field_values.max(initial=0)))
-        new = dict(db.rows("SELECT id, field FROM value WHERE id > ?", (newest,)))
+        new = dict(db.rows("SELECT id, field FROM value WHERE id > ? ORDER BY id", (newest,)))
         if db.writes:
             rows = LRUCache(rows.max_size, rows.size_of)
         return Columns(known.base, known.patch, last, names | new if new else names, rows, lock=known.lock)

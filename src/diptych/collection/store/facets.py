@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.filter import OWN_FIELDS, Filter, text_of
+from diptych.collection.filter import Filter, text_of
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import MAX_COMPARED, matching_items, value_rows
-from diptych.collection.store.values import LABEL, field_name, stored_value
+from diptych.collection.store.values import LABEL, stored_value
 from diptych.data.photo_facts.places import Box
 
 MAX_FIELDS = 50
@@ -74,24 +74,9 @@ class Facet:
 
 def field_names(columns: Columns) -> tuple[str, ...]:
     """Return the names of the metadata that items have, as filters use them, the most frequent first."""
-    counts = {name: _count(columns, name) for name in columns.fields if name != LABEL}
-    names = sorted((name for name, count in counts.items() if count), key=lambda name: (-counts[name], name))
+    counts = columns.field_counts
+    names = sorted((name for name in counts if name != LABEL), key=lambda name: (-counts[name], name))
     return tuple(names[:MAX_FIELDS])
-
-
-def has_field(columns: Columns, name: str) -> bool:
-    """Return True if some item has a value for a filter's field; all have those that are no metadata."""
-    field = field_name(name)
-    return field in OWN_FIELDS or (field in columns.fields and _count(columns, field) > 0)
-
-
-def _count(columns: Columns, field: str) -> int:
-    return int(_of_values(columns.live_counts, columns.fields[field]).sum())
-
-
-def _of_values(counts: IntArray, values: IntArray) -> IntArray:
-    # Ids of the newest values may lie beyond the counts: no item has them.
-    return np.where(values < len(counts), counts[np.minimum(values, len(counts) - 1)], 0) if len(counts) else values * 0
 
 
 def chosen_items(db: Connection, columns: Columns, wanted: Filter | None) -> BoolArray | None:
@@ -123,10 +108,11 @@ def _facet(db: Connection, columns: Columns, field: str, all_counts: IntArray, l
     ids = columns.fields[field]
     is_long = len(ids) > MAX_COMPARED
     if not is_long:
-        # Without those that were pruned.
+        # Without those that were pruned, and those that later columns have.
         numbers, stored = value_rows(db, columns, field)
         ids = np.array(numbers, dtype=np.int64)
-    live, counts = _of_values(columns.live_counts, ids), _of_values(all_counts, ids)
+        ids = ids[ids < len(all_counts)]
+    live, counts = columns.live_counts[ids], all_counts[ids]
     if is_long:
         return _facet_of_many(db, field, ids, live, counts, limit)
     there, found = _Counted(stored, live), _Counted(stored, counts)
