@@ -28,6 +28,7 @@ from diptych.space import Space
 
 WIDTH = 256
 _BATCH = 20_000
+_AT_ONCE = 100_000
 _VOCABULARY = 20_000
 # Points of networks fill far fewer dimensions than they have; without clusters a search has to look into many lists.
 _FILLED = 32
@@ -106,7 +107,7 @@ def fill(
 ) -> float:
     """Load items of the default or another retriever's space, with points that ``draw`` makes; return the seconds.
 
-    What is loaded is made before the clock runs.
+    What is loaded is made before the clock runs, which stops at the last commit: indexes are built after it.
     """
     root = Path(place).parent if root is None else root
     load = None if retriever is None else PointRetriever.load
@@ -114,11 +115,16 @@ def fill(
     words = np.array([f"word{number}" for number in range(_VOCABULARY)])
     weights = 1 / np.arange(1, _VOCABULARY + 1)
     with Collection.create(place, retriever, root=root, load_retriever=load) as collection:
-        for start in range(0, n_items, _BATCH):
-            rows = range(start, min(start + _BATCH, n_items))
-            texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
-            columns = _columns(rows, texts) | {"image_point": draw(rng, len(rows)), "text_point": draw(rng, len(rows))}
-            seconds += timed(lambda columns=columns: collection.load([columns]))
+        for start in range(0, n_items, _AT_ONCE):
+            batches = []
+            for first in range(start, min(start + _AT_ONCE, n_items), _BATCH):
+                rows = range(first, min(first + _BATCH, n_items))
+                texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
+                points = {"image_point": draw(rng, len(rows)), "text_point": draw(rng, len(rows))}
+                batches.append(_columns(rows, texts) | points)
+            times = [time.perf_counter()]
+            collection.load(batches, progress=lambda _, times=times: times.append(time.perf_counter()))
+            seconds += times[-1] - times[0]
     if thumbnails:
         store = open_store(place)
         store.write(lambda db: _put_thumbnails(db, thumbnails))

@@ -18,6 +18,7 @@ _TIMES = ("added", "updated", "modified")
 OWN_FIELDS = ("id", "path", "name", "kind", "label", "caption", "album", "width", "height", "size", *_TIMES)
 
 
+@lru_cache(maxsize=4096)
 def filter_name(metadatum: str) -> str:
     """Return the field of a filter that stands for a metadatum.
 
@@ -92,7 +93,7 @@ def text_of(value: Any) -> str:
 
 def number_of(value: Any) -> float | None:
     """Return a value as a number, None where it is none."""
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return None
     try:
         return float(value)

@@ -145,6 +145,7 @@ class Record:
 MOST_TEXTS, LONGEST_CAPTION, LONGEST_LABEL = 1_000, 100_000, 400
 _MOST_LETTERS = 1_000_000
 MOST_NAMES, LONGEST_METADATA = 1_000, 100_000
+_SHORT = 100
 _DEEPEST, _SMALLEST_INTEGER, _LARGEST_INTEGER = 16, -(2**63), 2**64 - 1
 
 
@@ -189,6 +190,8 @@ def metadata_fault(fields: Any, length: int = 0) -> str:
         return "are no mapping from names to values"
     if len(fields) > MOST_NAMES or length > LONGEST_METADATA:
         return f"have more than {MOST_NAMES:,} names or {LONGEST_METADATA:,} letters; keep the rest elsewhere"
+    if is_plain(fields):
+        return ""
     level: list[Any] = [fields]
     for _ in range(_DEEPEST + 1):
         names = [name for value in level if isinstance(value, dict) for name in value]
@@ -202,6 +205,20 @@ def metadata_fault(fields: Any, length: int = 0) -> str:
         if not level:
             return ""
     return f"are nested more than {_DEEPEST} deep; flatten them"
+
+
+def is_plain(fields: Mapping[Any, Any]) -> bool:
+    """Return True if metadata are few short texts and moderate numbers, as most are: these have no fault."""
+    for name, value in fields.items():
+        kind = type(value)
+        if type(name) is not str or not 0 < len(name) <= _SHORT or not name.isprintable():
+            return False
+        if kind is str:
+            if len(value) > _SHORT or not value.isprintable():
+                return False
+        elif kind not in (int, float, bool) or not _is_moderate(value):
+            return False
+    return len(fields) <= _SHORT
 
 
 def _is_moderate(value: Any) -> bool:

@@ -172,8 +172,12 @@ def said_fields(item: Item, text: PictureText | None, *, with_captions: bool = T
 
 
 def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        return [value]
+    if type(value) is int:
+        return [str(value)]
     if isinstance(value, Mapping):
         return [said for part in value.values() for said in _texts(part)]
     if isinstance(value, (list, tuple)):
         return [said for part in value for said in _texts(part)]
-    return [value if isinstance(value, str) else json.dumps(value)]
+    return [json.dumps(value)]

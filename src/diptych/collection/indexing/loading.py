@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +25,11 @@ from diptych.collection.item import (
     LONGEST_LABEL,
     LONGEST_METADATA,
     Item,
+    is_plain,
     is_storable,
     metadata_fault,
 )
-from diptych.collection.retriever_protocol import Side
+from diptych.collection.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import forget_past
@@ -33,7 +37,6 @@ from diptych.collection.store.items import (
     PICTURE,
     TEXT,
     content_ids,
-    items_by_name,
     items_by_path,
     next_time,
     put_items,
@@ -46,16 +49,18 @@ from diptych.errors import InvalidInputError
 from diptych.space import Direction
 
 COLUMNS = ("id", "caption", "labels", "metadata", "path", "content_hash", "text_point", "image_point")
-ROWS_AT_ONCE = 2000
-_DIGEST_LENGTH = 64
+ROWS_AT_ONCE = 20_000
+_SHA256 = re.compile("[0-9a-f]{64}")
 DIRECTIONS: Mapping[Side, Direction] = {"text": "image_query", "image": "text_query"}
+_CONTENTS: Mapping[Side, int] = {"text": TEXT, "image": PICTURE}
 _POINTS: Mapping[Side, tuple[str, str]] = {"text": ("caption", "text_point"), "image": ("content_hash", "image_point")}
 
 
-class _Row(NamedTuple):
-    item: Item
-    text_point: AnyArray | None
-    image_point: AnyArray | None
+class _Group(NamedTuple):
+    """Items that are stored together, and their points: for each side, hashes of contents with a stored row each."""
+
+    items: list[Item]
+    points: Mapping[Side, tuple[list[str], AnyArray]]
 
 
 def load_points(
@@ -63,84 +68,92 @@ def load_points(
 ) -> int:
     """Store all rows of tables, record batches, mappings of columns or a Parquet file; return how many there are.
 
-    A group of rows is checked as a whole before anything of it is written; those before it are stored.
+    A group of rows is checked as a whole before anything of it is written, while the one before is written; those
+    before it are stored.
     """
     if len(sources) > 1:
         names = ", ".join(repr(model.name) for model, _ in sources[1:])
         raise InvalidInputError(
             f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
         )
-    sample = np.asarray(sources[0][1].encode_texts(["a"]))
     operation, n_stored = uuid.uuid4().hex, 0
-    groups = _groups(batches, root, sample.shape[1], np.uint8 if sample.dtype == np.uint8 else np.float32)
-    while True:
-        try:
-            group = next(groups, None)
-            if group is None:
-                return n_stored
-            n_stored += store.write(partial(_put_group, sources=sources, rows=group, operation=operation))
-        except InvalidInputError as problem:
-            raise InvalidInputError(f"{problem} (the {n_stored:,} items before are stored)") from None
-        if progress is not None:
-            progress(n_stored)
+    written: Future[int] | None = None
+    with ThreadPoolExecutor(1) as writer:
+        for group in chain(_or_problem(_groups(batches, root, sources[0][1])), [None]):
+            try:
+                if written is not None:
+                    n_stored += written.result()
+                    if progress is not None:
+                        progress(n_stored)
+                if isinstance(group, InvalidInputError):
+                    raise group
+            except InvalidInputError as problem:
+                raise InvalidInputError(f"{problem} (the {n_stored:,} items before are stored)") from None
+            if group is not None:
+                job = partial(_put_group, source=sources[0], group=group, operation=operation)
+                written = writer.submit(store.write, job, wait=store.patience)
+    return n_stored
 
 
-def _put_group(db: Connection, sources: Sequence[Source], rows: Sequence[_Row], operation: str) -> int:
-    if {model.id for model in followed_models(db)} != {sources[0][0].id}:
+def _or_problem(groups: Iterator[_Group]) -> Iterator[_Group | InvalidInputError]:
+    try:
+        yield from groups
+    except InvalidInputError as problem:
+        yield problem
+
+
+def _put_group(db: Connection, source: Source, group: _Group, operation: str) -> int:
+    if {model.id for model in followed_models(db)} != {source[0].id}:
         raise InvalidInputError("another process has changed the models of this collection; load again")
-    items = [row.item for row in rows]
-    for name, known in (
-        ("id", items_by_name(db, [item.id for item in items])),
-        ("path", items_by_path(db, [item.path for item in items if item.path is not None])),
-    ):
-        taken = set(known)
-        for item in items:
-            value = item.id if name == "id" else item.path
-            if value in taken:
-                raise InvalidInputError(f"item {item.id!r} shares its {name} with another item; name each once")
-            taken |= {value} if value is not None else set()
-    texts = [(text_hash(row.item.captions[0]), row.text_point) for row in rows if row.text_point is not None]
-    pictures = [(str(row.item.content_hash), row.image_point) for row in rows if row.image_point is not None]
-    _put_points(db, sources[0], "text", TEXT, texts)
-    _put_points(db, sources[0], "image", PICTURE, pictures)
-    put_items(db, items, operation=operation, now_ns=next_time(db))
+    for path, (_, item) in items_by_path(db, (item.path for item in group.items if item.path is not None)).items():
+        sharing = next(one for one in group.items if one.path == path)
+        if sharing.id != item.id:
+            raise _refused(sharing.id, "shares its path with another item; name each once")
+    ids: dict[str, int] = {}
+    for side, points in group.points.items():
+        ids |= content_ids(db, points[0], _CONTENTS[side])
+        _put_points(db, source, side, ids, points)
+    put_items(db, group.items, operation=operation, now_ns=next_time(db), contents=ids, replaces=False)
     forget_past(db)
-    return len(items)
+    return len(group.items)
 
 
-def _put_points(db: Connection, source: Source, side: Side, kind: int, points: Sequence[tuple[str, AnyArray]]) -> None:
-    """Store points by content; of equal contents, and of one that has a point already, the first is kept."""
-    model, retriever = source
-    first = dict(reversed(points))
-    ids = content_ids(db, list(first), kind)
-    there: set[int] = set()
+def _put_points(
+    db: Connection, source: Source, side: Side, ids: Mapping[str, int], points: tuple[list[str], AnyArray]
+) -> None:
+    """Store points by content; one that has a point already keeps it."""
+    keys, rows = points
     # The tables of a model are made with its first points.
-    if db.value("SELECT width FROM model WHERE id = ?", (model.id,)):
-        condition, values = db.among("content", list(ids.values()))
-        there.update(db.ids(f"SELECT content FROM {point_table(model.id, side)} WHERE {condition}", values).tolist())
-    keys = [key for key in dict.fromkeys(key for key, _ in points) if ids[key] not in there]
-    if keys:
-        stored = Scoring(retriever.space, DIRECTIONS[side]).stored(np.stack([first[key] for key in keys]))
-        made: AnyArray = stored if stored.dtype == np.uint8 else stored.astype(np.float16)
-        put_encoded(db, Encoded(points={(model.id, side): (keys, made)}), [source], ids)
+    if keys and db.value("SELECT width FROM model WHERE id = ?", (source[0].id,)):
+        condition, values = db.among("content", [ids[key] for key in keys])
+        there = set(db.ids(f"SELECT content FROM {point_table(source[0].id, side)} WHERE {condition}", values).tolist())
+        if there:
+            fresh = [place for place, key in enumerate(keys) if ids[key] not in there]
+            keys, rows = [keys[place] for place in fresh], rows[fresh]
+    put_encoded(db, Encoded(points={(source[0].id, side): (keys, rows)}), [source], ids)
 
 
-def _groups(batches: Any, root: Root, width: int, kind: type[np.generic]) -> Iterator[list[_Row]]:
+def _groups(batches: Any, root: Root, retriever: RetrieverProtocol) -> Iterator[_Group]:
     """Yield checked rows, many at once, all with the same columns."""
-    held: list[_Row] = []
-    columns_before: set[str] = set()
+    sample = np.asarray(retriever.encode_texts(["a"]))
+    width, kind = sample.shape[1], np.uint8 if sample.dtype == np.uint8 else np.float32
+
+    held: dict[str, list[Any]] = {}
     for columns in _column_batches(batches):
-        if held and set(columns) != columns_before:
-            yield held
-            held = []
-        columns_before = set(columns)
-        for row in _rows(columns, root, width, kind):
-            held.append(row)
-            if len(held) == ROWS_AT_ONCE:
-                yield held
-                held = []
-    if held:
-        yield held
+        _check_columns(columns)
+        if held and set(columns) != set(held):
+            yield _group(held, root, retriever, width, kind)
+            held = {}
+        for start in range(0, len(columns["id"]), ROWS_AT_ONCE):
+            for name, column in columns.items():
+                held.setdefault(name, []).extend(column[start : start + ROWS_AT_ONCE])
+            if len(held["id"]) >= ROWS_AT_ONCE:
+                yield _group(
+                    {name: column[:ROWS_AT_ONCE] for name, column in held.items()}, root, retriever, width, kind
+                )
+                held = {name: column[ROWS_AT_ONCE:] for name, column in held.items()}
+    if held and held["id"]:
+        yield _group(held, root, retriever, width, kind)
 
 
 def _column_batches(batches: Any) -> Iterator[dict[str, Any]]:
@@ -180,72 +193,109 @@ def _arrow_column(name: str, column: Any) -> Any:
     return points
 
 
-def _rows(columns: Mapping[str, Any], root: Root, width: int, kind: type[np.generic]) -> Iterator[_Row]:
+def _check_columns(columns: Mapping[str, Any]) -> None:
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown or "id" not in columns:
         what = f"of {unknown[0]!r}" if unknown else "without ids"
         raise InvalidInputError(f"a table {what} cannot be loaded; the columns are {', '.join(COLUMNS)}")
-    count = len(columns["id"])
     for name, column in columns.items():
-        if isinstance(column, str) or len(column) != count:
-            raise InvalidInputError(f"the column {name} must have {count:,} values, one for each id")
-    empty = [None] * count
-    for values in zip(*(columns.get(name, empty) for name in COLUMNS), strict=True):
-        row = dict(zip(COLUMNS, values, strict=True))
-        item = _item(row, root)
-        points: dict[Side, AnyArray | None] = {}
-        for side, (of, name) in _POINTS.items():
-            if row[of] is not None and name not in columns:
+        if isinstance(column, str) or len(column) != len(columns["id"]):
+            raise InvalidInputError(f"the column {name} must have {len(columns['id']):,} values, one for each id")
+
+
+def _group(
+    columns: Mapping[str, list[Any]], root: Root, retriever: RetrieverProtocol, width: int, kind: type[np.generic]
+) -> _Group:
+    items = _items(columns, root)
+    points: dict[Side, tuple[list[str], AnyArray]] = {}
+    for side, (of, name) in _POINTS.items():
+        contents: list[Any] = columns.get(of, [None] * len(items))
+        given: list[Any] = columns.get(name, [None] * len(items))
+        for item, content, point in zip(items, contents, given, strict=True):
+            if content is not None and name not in columns:
                 raise _refused(item.id, f"has a {of} and no {name}; add the column {name}")
-            if (row[of] is None) != (row[name] is None):
+            if (content is None) != (point is None):
                 raise _refused(item.id, f"has only one of {of} and {name}; give both or none")
-            points[side] = None if row[name] is None else _point(item.id, name, row[name], width, kind)
-        yield _Row(item, points["text"], points["image"])
+        there = [place for place, content in enumerate(contents) if content is not None]
+        rows = _points(name, [given[place] for place in there], [items[place].id for place in there], width, kind)
+        hashes = [text_hash(contents[place]) if side == "text" else contents[place] for place in there]
+        # Of equal contents the first is kept.
+        first = dict(zip(reversed(hashes), reversed(range(len(hashes))), strict=True))
+        keys = list(dict.fromkeys(hashes))
+        chosen = rows if len(keys) == len(hashes) else rows[[first[key] for key in keys]]
+        points[side] = keys, Scoring(retriever.space, DIRECTIONS[side]).stored(chosen) if keys else chosen
+    return _Group(items, points)
 
 
-def _point(item_id: str, name: str, given: Any, width: int, kind: type[np.generic]) -> AnyArray:
+def _points(name: str, given: Sequence[Any], ids: Sequence[str], width: int, kind: type[np.generic]) -> AnyArray:
+    """Return the points of a column, which must be finite."""
     try:
-        point = np.asarray([math.nan if one is None else one for one in given] if isinstance(given, list) else given)
-        if point.shape != (width,):
-            raise ValueError(f"{point.shape} numbers")
-        if not np.isfinite(point.astype(np.float64)).all():
-            raise _refused(item_id, f"has numbers that are not finite in {name}; leave the item out")
-        return point.astype(kind)
+        rows = np.array(given, dtype=np.float32).reshape(len(given), -1 if given else width)
+        if rows.shape[1] != width:
+            raise ValueError(f"{rows.shape[1]} numbers")
     except (TypeError, ValueError) as problem:
-        if isinstance(problem, InvalidInputError):
-            raise
         raise InvalidInputError(f"the column {name} must have {width} numbers in each row ({problem})") from None
+    is_finite = np.isfinite(rows).all(axis=1)
+    if not is_finite.all():
+        raise _refused(ids[int(is_finite.argmin())], f"has numbers that are not finite in {name}; leave the item out")
+    return rows.astype(kind, copy=False)
 
 
-def _item(row: Mapping[str, Any], root: Root) -> Item:
-    name, caption, path, content = (row[column] for column in ("id", "caption", "path", "content_hash"))
-    for column in ("id", "caption", "path", "content_hash"):
-        value = row[column]
-        if value is not None and not (isinstance(value, str) and is_storable(value)):
-            raise InvalidInputError(f"the column {column} must be string of valid values, got {value!r:.80}")
+def _items(columns: Mapping[str, list[Any]], root: Root) -> list[Item]:
+    empty, noise = [None] * len(columns["id"]), os.urandom(4 * len(columns["id"])).hex()
+    for name in ("id", "caption", "path", "content_hash"):
+        for value in columns.get(name, ()):
+            if value is not None and not (isinstance(value, str) and is_storable(value)):
+                raise InvalidInputError(f"the column {name} must be string of valid values, got {value!r:.80}")
+    names, paths = set[str](), set[str]()
+    items = []
+    listed = zip(*(columns.get(name, empty) for name in COLUMNS[:6]), strict=True)
+    for row, (name, caption, labels, metadata, path, content) in enumerate(listed):
+        _check_row(name, caption, path, content)
+        stored = None if path is None else root.stored(path)
+        if name in names or stored in paths:
+            of = "id" if name in names else "path"
+            raise _refused(name, f"shares its {of} with another item; name each once")
+        names.add(name)
+        if stored is not None:
+            paths.add(stored)
+        labels = tuple(labels or ())
+        if not all(isinstance(label, str) and label.strip() for label in labels):
+            raise _refused(name, "has an empty label; leave it out")
+        captions = () if caption is None else (caption,)
+        caption_ids = () if caption is None else (f"{name}-{noise[8 * row : 8 * row + 8]}",)
+        fields = {} if metadata is None else _fields(name, metadata)
+        items.append(
+            Item(name, stored, content, labels=labels, metadata=fields, caption_ids=caption_ids, captions=captions)
+        )
+    if paths:
+        root.check_trusted()
+    return items
+
+
+def _check_row(name: str | None, caption: str | None, path: str | None, content: str | None) -> None:
     if not name:
         raise InvalidInputError("an item has no id; give each row of the column id a string that is not empty")
     if caption is not None and not caption.strip():
         raise _refused(name, "has an empty caption; use null where there is none")
-    for column, text, longest in (("id", name, LONGEST_LABEL), ("caption", caption or "", LONGEST_CAPTION)):
-        if len(text) > longest:
-            raise _refused(name, f"has a {column} that is too long; cut it")
+    if len(name) > LONGEST_LABEL or (caption is not None and len(caption) > LONGEST_CAPTION):
+        raise _refused(name, f"has {'an id' if len(name) > LONGEST_LABEL else 'a caption'} that is too long; cut it")
     if path is not None and not path.strip():
         raise _refused(name, "has an empty path; use null where there is none")
-    if content is not None and (len(content) != _DIGEST_LENGTH or not set(content) <= set("0123456789abcdef")):
+    if content is not None and not _SHA256.fullmatch(content):
         raise _refused(name, "has a content_hash that is no SHA-256 in 64 hexadecimal digits; hash its file")
     if (path is None) != (content is None):
         raise _refused(name, "has only one of path and content_hash; give both or none")
     if path is None and caption is None:
         raise _refused(name, "has no caption and no picture; give it one of them")
-    if path is not None:
-        root.check_trusted()
-    labels = tuple(row["labels"] if row["labels"] is not None else ())
-    if not all(isinstance(label, str) and label.strip() for label in labels):
-        raise _refused(name, "has an empty label; leave it out")
-    metadata = row["metadata"] if row["metadata"] is not None else "{}"
-    if isinstance(metadata, Mapping):
+
+
+def _fields(name: str, metadata: Any) -> Mapping[str, Any]:
+    """Return the metadata of a row, which are a mapping or the text of one."""
+    if isinstance(metadata, dict):
         plain = {key: value for key, value in metadata.items() if value is not None}
+        if is_plain(plain):
+            return plain
         try:
             metadata = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as problem:
@@ -257,14 +307,7 @@ def _item(row: Mapping[str, Any], root: Root) -> Item:
             "has metadata that are no JSON object of finite numbers and valid Unicode, or too large or deep; "
             "make it with json.dumps",
         )
-    captions = () if caption is None else (caption,)
-    return Item(
-        *(name, None if path is None else root.stored(path), content),
-        labels=labels,
-        metadata=fields,
-        captions=captions,
-        caption_ids=tuple(f"{name}-{os.urandom(4).hex()}" for _ in captions),
-    )
+    return fields
 
 
 def _refused(item_id: str, reason: str) -> InvalidInputError:

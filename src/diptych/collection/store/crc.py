@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -19,20 +19,35 @@ def row_crc(values: Iterable[Any]) -> int:
     False
     """
     # One text that is hashed once takes a third of the time of a checksum for each value.
+    return zlib.crc32("".join(map(_described, values)).encode())
+
+
+def with_crcs(columns: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Return the rows of some columns, each with its :func:`row_crc` at the end.
+
+    >>> with_crcs([["a.jpg", "b.jpg"], [3, 3]]) == [(*row, row_crc(row)) for row in (("a.jpg", 3), ("b.jpg", 3))]
+    True
+    """
     parts = []
-    for value in values:
-        kind = type(value)
-        if kind is str:
-            parts.append(f"t{len(value)}:{value}")
-        elif kind is int:
-            parts.append(f"i{value}:")
-        elif value is None:
-            parts.append("n:")
-        elif kind is float:
-            # A whole number in a column of doubles is read back as one: 3 as 3.0.
-            parts.append(f"i{int(value)}:" if value.is_integer() else f"f{value!r}:")
-        elif isinstance(value, int):
-            parts.append(f"i{int(value)}:")
-        else:
-            parts.append(f"b{len(value)}:{zlib.crc32(value)}:")
-    return zlib.crc32("".join(parts).encode())
+    for column in columns:
+        # Most columns repeat a few values.
+        described = {value: _described(value) for value in set(column)}
+        parts.append([described[value] for value in column])
+    crcs = [zlib.crc32("".join(row).encode()) for row in zip(*parts, strict=True)]
+    return list(zip(*columns, crcs, strict=True))
+
+
+def _described(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return f"t{len(value)}:{value}"
+    if kind is int:
+        return f"i{value}:"
+    if value is None:
+        return "n:"
+    if kind is float:
+        # A whole number in a column of doubles is read back as one: 3 as 3.0.
+        return f"i{int(value)}:" if value.is_integer() else f"f{value!r}:"
+    if isinstance(value, int):
+        return f"i{int(value)}:"
+    return f"b{len(value)}:{zlib.crc32(value)}:"

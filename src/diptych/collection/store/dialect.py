@@ -7,6 +7,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,8 @@ SQLITE_WORDS: Mapping[str, str] = {
     "clustered": "STRICT, WITHOUT ROWID",
 }
 """What the words in braces of ``schema.sql`` mean in SQLite."""
+
+MAX_PARAMETERS = 30_000
 
 _WORD = re.compile(r"\{([a-z]+)\}")
 Values = Sequence[Any]
@@ -96,6 +99,10 @@ class Connection(ABC):
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         """Insert many rows, as fast as the engine can."""
 
+    @abstractmethod
+    def next_ids(self, table: str, count: int) -> Sequence[int]:
+        """Return ids for new rows, which must be inserted by this job."""
+
     def among(self, column: str, ids: IntArray | Sequence[int]) -> tuple[str, Values]:
         """Return the condition that a column has one of some ids, and its values."""
         condition, opening, closing = self._list
@@ -134,5 +141,14 @@ class SqliteConnection(Connection):
 
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         """Insert many rows, as fast as the engine can."""
-        marks = ", ".join("?" * len(columns))
-        self.raw.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        rows, marks = iter(rows), f"({', '.join('?' * len(columns))})"
+        # Many rows to a statement: other threads run while it works, and it notes the last id once.
+        while part := list(islice(rows, MAX_PARAMETERS // len(columns))):
+            listed = ", ".join([marks] * len(part))
+            values = list(chain.from_iterable(part))
+            self.raw.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {listed}", values)
+
+    def next_ids(self, table: str, count: int) -> Sequence[int]:
+        """Return ids for new rows, which must be inserted by this job."""
+        last = self.value("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)) or 0
+        return range(last + 1, last + 1 + count)

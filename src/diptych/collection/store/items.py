@@ -6,15 +6,17 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import repeat
 from typing import Any
 
 from diptych.arrays import IntArray
 from diptych.collection.item import Item
-from diptych.collection.store.crc import row_crc
+from diptych.collection.store.crc import with_crcs
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.collection.store.values import coordinates_of, taken_of, value_ids, values_of
 from diptych.collection.store.words import SAID_COLUMNS, put_said_rows, said_rows
+from diptych.errors import InvalidInputError
 
 PICTURE = 0
 TEXT = 1
@@ -37,8 +39,7 @@ _SELECT = (
     f"SELECT item.id, content.hash, {', '.join(f'item.{name}' for name in _READ)} "
     "FROM item LEFT JOIN content ON content.id = item.content"
 )
-_MARKS_AT_ONCE = 500
-_ROWS_AT_ONCE = 50
+_MARKS_AT_ONCE = 1000
 
 
 def items_by_id(db: Connection, ids: IntArray | Sequence[int]) -> list[Item]:
@@ -99,32 +100,47 @@ def content_ids(db: Connection, hashes: Sequence[str], kind: int) -> dict[str, i
     keys = list(dict.fromkeys(map(bytes.fromhex, hashes)))
     sql = "SELECT hash, id FROM content WHERE hash"
     found = {bytes(key): number for key, number in _among(db, sql, keys)}
-    fresh = [(key, kind) for key in keys if key not in found]
-    found |= {bytes(key): number for number, key in _inserted(db, "content", ("hash", "kind"), fresh, "hash")}
+    fresh = [key for key in keys if key not in found]
+    numbers = db.next_ids("content", len(fresh))
+    db.load("content", ("id", "hash", "kind"), zip(numbers, fresh, repeat(kind)))
+    found |= zip(fresh, numbers, strict=True)
     return {key.hex(): number for key, number in found.items()}
 
 
-def put_items(db: Connection, items: Sequence[Item], *, operation: str, now_ns: int) -> list[int]:
+def put_items(
+    db: Connection,
+    items: Sequence[Item],
+    *,
+    operation: str,
+    now_ns: int,
+    contents: Mapping[str, int] | None = None,
+    replaces: bool = True,
+) -> list[int]:
     """Insert items, or replace those of the same public id, with everything that is found by; return their numbers.
 
-    What is replaced is kept as former rows. ``now_ns`` is :func:`next_time`; it becomes the time of the change. Calls
-    that follow one another in one operation make one version.
+    What is replaced is kept as former rows; without ``replaces`` it is an error. ``now_ns`` is :func:`next_time`; it
+    becomes the time of the change. Calls that follow one another in one operation make one version. ``contents`` has
+    ids by hash that are known.
     """
+    if not items:
+        return []
     known = {name: (number, added) for number, name, added in _known(db, items)}
+    if known and not replaces:
+        raise InvalidInputError(f"item {next(iter(known))!r} shares its id with another item; name each once")
     if known:
         numbers = [number for number, _ in known.values()]
         _keep_former(db, numbers, now_ns)
         for table in ("item_value", "said"):
             db.run(*_where(f"DELETE FROM {table}", *db.among("item", numbers)))
-    contents = content_ids(db, [item.content_hash for item in items if item.content_hash is not None], PICTURE)
-    rows = {item.id: _item_row(item, contents, now_ns, known.get(item.id, (0, 0))[1]) for item in items}
+    pictures = _with_ids(db, (item.content_hash for item in items if item.content_hash is not None), PICTURE, contents)
+    rows = {row[0]: row for row in _item_rows(items, pictures, now_ns, known)}
     by_name = {name: number for name, (number, _) in known.items()}
     _replace(db, [(number, rows[name]) for name, number in by_name.items()])
     fresh = [row for name, row in rows.items() if name not in known]
-    by_name |= {name: number for number, name in _inserted(db, "item", (*COLUMNS, "crc"), fresh, "name")}
-    caption_numbers = _put_captions(db, items, by_name, len(known))
+    by_name |= _inserted(db, "item", COLUMNS, fresh)
+    caption_numbers = _put_captions(db, items, by_name, len(known), contents)
     _put_values(db, items, by_name)
-    put_said(db, [(by_name[item.id], item) for item in items], contents, caption_numbers)
+    put_said(db, [(by_name[item.id], item) for item in items], pictures, caption_numbers)
     note_change(db, list(by_name.values()), operation, now_ns, added=len(fresh), changed=len(known))
     return [by_name[item.id] for item in items]
 
@@ -211,28 +227,51 @@ def _item(content: bytes | None, row: dict[str, Any], captions: Sequence[tuple[s
     )
 
 
+def _with_ids(db: Connection, hashes: Iterable[str], kind: int, known: Mapping[str, int] | None) -> dict[str, int]:
+    """Return the ids of contents, those that are not known from the tables."""
+    known = known or {}
+    ids = {key: known.get(key, 0) for key in hashes}
+    return ids | content_ids(db, [key for key, number in ids.items() if not number], kind)
+
+
 def _known(db: Connection, items: Sequence[Item]) -> list[tuple[Any, ...]]:
     return _among(db, "SELECT id, name, added_ns FROM item WHERE name", [item.id for item in items])
 
 
-def _item_row(item: Item, contents: Mapping[str, int], now_ns: int, added_ns: int) -> tuple[Any, ...]:
-    fields = item.fields
-    path = item.path or ""
-    row = (
-        *(item.id, item.path, path.casefold(), path.rpartition("/")[2].casefold()),
-        None if item.content_hash is None else contents[item.content_hash],
-        *(item.size, item.mtime_ns, item.width, item.height, added_ns or now_ns, now_ns),
-        *(taken_of(fields), *coordinates_of(fields)),
-        *(_json(list(item.labels)), _json(item.metadata), _json(item.facts), item.facts_read),
-    )
-    return (*row, row_crc(row))
+def _item_rows(
+    items: Sequence[Item], contents: Mapping[str, int], now_ns: int, known: Mapping[str, tuple[int, int]]
+) -> list[tuple[Any, ...]]:
+    folded = [(item.path or "").casefold() for item in items]
+    fields = [item.fields for item in items]
+    latitudes, longitudes = zip(*map(coordinates_of, fields), strict=True)
+    columns: dict[str, Sequence[Any]] = {
+        "name": [item.id for item in items],
+        "path": [item.path for item in items],
+        "path_folded": folded,
+        "file_folded": [path.rpartition("/")[2] for path in folded],
+        "content": [None if item.content_hash is None else contents[item.content_hash] for item in items],
+        "size": [item.size for item in items],
+        "mtime_ns": [item.mtime_ns for item in items],
+        "width": [item.width for item in items],
+        "height": [item.height for item in items],
+        "added_ns": [known[item.id][1] if item.id in known else now_ns for item in items],
+        "updated_ns": [now_ns] * len(items),
+        "taken": list(map(taken_of, fields)),
+        "latitude": latitudes,
+        "longitude": longitudes,
+        "labels": [_json(item.labels, "[]") for item in items],
+        "metadata": [_json(item.metadata, "{}") for item in items],
+        "facts": [_json(item.facts, "{}") for item in items],
+        "facts_read": [item.facts_read for item in items],
+    }
+    return with_crcs([columns[name] for name in COLUMNS])
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _json(value: Any) -> str:
-    return _encode(value) if value else ("[]" if isinstance(value, list) else "{}")
+def _json(value: Any, empty: str) -> str:
+    return _encode(value) if value else empty
 
 
 def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> None:
@@ -244,31 +283,35 @@ def _replace(db: Connection, rows: Sequence[tuple[int, tuple[Any, ...]]]) -> Non
     db.many(f"UPDATE item SET {columns} WHERE id = ?", [(*row, number) for number, row in rows])
 
 
-def _put_captions(db: Connection, items: Sequence[Item], by_name: Mapping[str, int], n_known: int) -> dict[str, int]:
+def _put_captions(
+    db: Connection,
+    items: Sequence[Item],
+    by_name: Mapping[str, int],
+    n_known: int,
+    known_contents: Mapping[str, int] | None,
+) -> dict[str, int]:
     texts = [text for item in items for text in item.captions]
     hashes = {text: sha256(text.encode()).hexdigest() for text in texts}
-    contents = content_ids(db, list(hashes.values()), TEXT) if texts else {}
-    rows: dict[str, tuple[Any, ...]] = {}
-    for item in items:
-        for place, (name, text) in enumerate(zip(item.caption_ids, item.captions, strict=True)):
-            row = (name, by_name[item.id], place, text, text.casefold(), contents[hashes[text]])
-            rows[name] = (*row, row_crc(row))
+    contents = _with_ids(db, hashes.values(), TEXT, known_contents)
+    owners = [by_name[item.id] for item in items for _ in item.captions]
+    places = [place for item in items for place in range(len(item.captions))]
+    names = [name for item in items for name in item.caption_ids]
+    folded = [text.casefold() for text in texts]
+    of_texts = [contents[hashes[text]] for text in texts]
+    rows = {row[0]: row for row in with_crcs([names, owners, places, texts, folded, of_texts])}
     there: dict[str, tuple[Any, ...]] = {}
     if n_known:
         condition, values = db.among("item", list(by_name.values()))
-        columns = ", ".join((*CAPTION_COLUMNS, "crc"))
-        there = {row[1]: row for row in db.rows(f"SELECT id, {columns} FROM caption WHERE {condition}", values)}
+        listed = ", ".join((*CAPTION_COLUMNS, "crc"))
+        there = {row[1]: row for row in db.rows(f"SELECT id, {listed} FROM caption WHERE {condition}", values)}
     gone = [row[0] for name, row in there.items() if name not in rows]
     if gone:
         db.run(*_where("DELETE FROM caption", *db.among("id", gone)))
     changed = [(*row, there[name][0]) for name, row in rows.items() if name in there and there[name][1:] != row]
-    columns = ", ".join(f"{name} = ?" for name in (*CAPTION_COLUMNS, "crc"))
-    db.many(f"UPDATE caption SET {columns} WHERE id = ?", changed)
+    listed = ", ".join(f"{name} = ?" for name in (*CAPTION_COLUMNS, "crc"))
+    db.many(f"UPDATE caption SET {listed} WHERE id = ?", changed)
     fresh = [row for name, row in rows.items() if name not in there]
-    numbers = {name: row[0] for name, row in there.items()}
-    return numbers | {
-        name: number for number, name in _inserted(db, "caption", (*CAPTION_COLUMNS, "crc"), fresh, "name")
-    }
+    return {name: row[0] for name, row in there.items()} | _inserted(db, "caption", CAPTION_COLUMNS, fresh)
 
 
 def _put_values(db: Connection, items: Sequence[Item], by_name: Mapping[str, int]) -> None:
@@ -327,15 +370,8 @@ def _among(db: Connection, select: str, values: Sequence[Any]) -> list[tuple[Any
     return rows
 
 
-def _inserted(
-    db: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], key: str
-) -> list[tuple[int, Any]]:
-    """Insert rows, and return the id and the key of each."""
-    found: list[tuple[Any, ...]] = []
-    row_marks = f"({', '.join('?' * len(columns))})"
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows[start : start + _ROWS_AT_ONCE]
-        marks = ", ".join([row_marks] * len(part))
-        values = [value for row in part for value in row]
-        found += db.rows(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {marks} RETURNING id, {key}", values)
-    return [(int(number), bytes(name) if isinstance(name, memoryview) else name) for number, name in found]
+def _inserted(db: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, int]:
+    """Insert rows whose first column is the public id, and return their numbers by it."""
+    numbers = db.next_ids(table, len(rows))
+    db.load(table, ("id", *columns, "crc"), ((number, *row) for number, row in zip(numbers, rows, strict=True)))
+    return {row[0]: number for number, row in zip(numbers, rows, strict=True)}

@@ -129,6 +129,11 @@ class PostgresConnection(Connection):
             for row in rows:
                 copy.write_row(row)
 
+    def next_ids(self, table: str, count: int) -> Sequence[int]:
+        """Return ids for new rows, which must be inserted by this job."""
+        sql = "SELECT nextval(pg_get_serial_sequence(?, 'id')) FROM generate_series(1, ?)"
+        return [number for (number,) in self.rows(sql, (table, count))] if count else []
+
 
 class PostgresStore(Store):
     """A schema of a PostgreSQL database; an advisory lock orders those who write, on whichever machine they are.

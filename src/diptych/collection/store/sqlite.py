@@ -42,6 +42,7 @@ BUSY_TIMEOUT_MS = 30_000
 JOBS_TOGETHER = 64
 COMMIT_EVERY_S = 0.05
 CHECKPOINT_PAGES = 4096
+WRITE_CACHE_KIB = 64 << 10
 TRUNCATE_BYTES = 256 << 20
 RESERVE_BYTES = 16 << 20
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
@@ -225,6 +226,7 @@ class SqliteStore(Store):
             "fullfsync=1",
             "checkpoint_fullfsync=1",
             "foreign_keys=1",
+            f"cache_size=-{WRITE_CACHE_KIB}",
             f"wal_autocheckpoint={CHECKPOINT_PAGES}",
             f"journal_size_limit={TRUNCATE_BYTES}",
             # What people typed can be deleted for good; pages that are split keep no copy of it either.

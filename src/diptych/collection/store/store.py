@@ -130,9 +130,12 @@ class Store(ABC):
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
         self.check_present()
-        if wait is None:
-            wait = getattr(self._local, "wait", self.write_wait)
-        return self._write(job, wait, freeing)
+        return self._write(job, self.patience if wait is None else wait, freeing)
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds jobs of this thread wait for others that write."""
+        return float(getattr(self._local, "wait", self.write_wait))
 
     @contextmanager
     def waiting_at_most(self, seconds: float) -> Iterator[None]:

@@ -136,6 +136,9 @@ def prune_values(db: Connection, some: IntArray) -> int:
 
 
 def _nested_fields(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if all(type(value) in _KINDS for value in fields.values()):
+        yield from fields.items()
+        return
     inner = dict(_inner_fields({name: value for name, value in fields.items() if isinstance(value, Mapping)}, "", 1))
     # A name with dots at the top stands for itself before it stands for a place inside another one.
     for name, value in {**inner, **fields}.items():
