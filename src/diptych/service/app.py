@@ -122,7 +122,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.gather(
         *(run_in_threadpool(watch.stop, _PATIENCE_SECONDS) for watch in watches),
         *(run_in_threadpool(runner.stop) for runner in context.jobs.values()),
-        *(run_in_threadpool(hosted.writes.close, _PATIENCE_SECONDS) for hosted in context.hosted.values()),
         run_in_threadpool(context.readiness.stop, _PATIENCE_SECONDS),
     )
     for click_log in context.click_logs.values():

@@ -2,8 +2,8 @@
 
 ``Reading`` guards every route under ``/v1``, ``Writing`` besides those that change the collection, and ``Clicking``
 those that only add to what the service remembers, which a read-only service does as well. ``Searching`` stands before
-those that compute, so that only as many do at once as there are cores, and ``Decoding`` before those that decode a
-picture, which leave a core to the others.
+those that compute, so that only as many do at once as there are cores, ``Decoding`` before those that decode a picture,
+which leave a core to the others, and ``InTurn`` before those that make a small change, one after the other.
 """
 
 from __future__ import annotations
@@ -155,9 +155,16 @@ async def decoding_slot(request: Request, context: Context) -> AsyncIterator[Non
         yield
 
 
+async def write_slot(request: Request, hosted: Hosted) -> AsyncIterator[None]:
+    """Hold the place in which a small change of a collection is made."""
+    async with hosted.writes.slot(client_network(request.scope), request.receive):
+        yield
+
+
 Reading = Depends(may_read)
 Clicking = Depends(may_click)
 Writing = Depends(may_write)
 # Given back as soon as the handler has computed its answer, not when a slow client has taken it.
 Searching = Depends(search_slot, scope="function")
 Decoding = Depends(decoding_slot, scope="function")
+InTurn = Depends(write_slot, scope="function")

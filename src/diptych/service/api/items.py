@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -22,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.export import rendered_picture
+from diptych.collection.indexing.records import record_name
 from diptych.collection.searching.request import Target
 from diptych.collection.store.listing import Order
 from diptych.data.picture_files import split_moment
@@ -29,7 +28,7 @@ from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_form
 from diptych.errors import without_folders
 from diptych.service.api.files import file_response, has_current_version, open_original
 from diptych.service.api.search import item_members, request_filter, run_search
-from diptych.service.context import Context, Decoding, Hosted, Reading, Searching, ServiceContext, Then, Writing
+from diptych.service.context import Context, Decoding, Hosted, InTurn, Reading, Searching, ServiceContext, Then, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
@@ -214,16 +213,13 @@ async def add_item(
     described, picture = sent
     name = None if picture is None else "picture"
     record = Record(name, described.captions, described.labels, described.metadata, described.id)
-    if picture is None:
-        added = hosted.writes.add(record)
-    else:
-        # Only while it is decoded: whoever waits for a commit keeps nobody from it.
-        async with context.decoding_limit.slot(client_network(request.scope), request.receive):
-            path = await run_in_threadpool(_stored, context, hosted, picture)
-        added = hosted.writes.add(replace(record, path=path))
-        # Whatever becomes of the request: when it is known whether the picture was added.
-        added.add_done_callback(lambda done: _tidy_up(hosted.collection, path, done))
-    item = await asyncio.wrap_future(added)
+    client = client_network(request.scope)
+    if picture is not None:
+        # Only while it is decoded: those that wait for their turn to write keep no place there.
+        async with context.decoding_limit.slot(client, request.receive):
+            record = replace(record, path=await run_in_threadpool(_stored, context, hosted, picture))
+    async with hosted.writes.slot(client, request.receive):
+        item = await run_in_threadpool(_added, hosted.collection, record)
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(item.id, safe='')}"
     return item_document(item)
 
@@ -233,9 +229,19 @@ def _stored(context: ServiceContext, hosted: HostedCollection, picture: BinaryIO
     return store_picture(hosted.collection, picture, suffix)
 
 
-def _tidy_up(collection: Collection, path: FilePath, added: Future[Item]) -> None:
-    if added.cancelled() or added.exception() is not None:
-        remove_unused_picture(collection, path)
+def _added(collection: Collection, record: Record) -> Item:
+    """Add one item, unless its id is taken; a picture that was sent goes again where that fails."""
+    try:
+        if record.id is not None and record.id in collection and collection[record.id].id == record.id:
+            raise Problem(409, "id-taken", f"There is an item {record.id!r} already; change it with PATCH.")
+        if reason := collection.add([record]).skipped.get(record_name(record)):
+            why = without_folders(reason, collection.root)
+            raise Problem(422, "not-added", f"The item could not be added: {why}")
+        return collection.item_of(record)
+    except Exception:
+        if record.path is not None:
+            remove_unused_picture(collection, FilePath(record.path))
+        raise
 
 
 @router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response, responses=_THUMBNAIL)
@@ -337,17 +343,16 @@ def get_item(hosted: Then, item_id: ItemId) -> ItemDocument:
     return with_text(hosted.collection, find_item(hosted.collection, item_id))
 
 
-@router.patch(_ITEM, operation_id="changeItem", dependencies=[Writing])
-async def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
+@router.patch(_ITEM, operation_id="changeItem", dependencies=[Writing, InTurn])
+def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
     """Replace captions, labels or metadata of an item."""
-    item = await run_in_threadpool(find_item, hosted.collection, item_id)
-    changed = await asyncio.wrap_future(hosted.writes.change(item.id, vars(change)))
-    return await run_in_threadpool(with_text, hosted.collection, changed)
+    item = find_item(hosted.collection, item_id)
+    return with_text(hosted.collection, hosted.collection.update(item.id, **vars(change)))
 
 
-@router.delete(_ITEM, operation_id="removeItem", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing])
-async def remove_item(hosted: Hosted, item_id: ItemId) -> None:
+@router.delete(_ITEM, operation_id="removeItem", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing, InTurn])
+def remove_item(hosted: Hosted, item_id: ItemId) -> None:
     """Remove an item from the collection; its file stays where it is, unless it was sent to this service."""
-    item = await run_in_threadpool(find_item, hosted.collection, item_id)
-    removed = await asyncio.wrap_future(hosted.writes.remove(item.id))
-    await run_in_threadpool(remove_stored_picture, hosted.collection, removed)
+    item = find_item(hosted.collection, item_id)
+    hosted.collection.remove([item.id])
+    remove_stored_picture(hosted.collection, item)
