@@ -1,4 +1,4 @@
-"""Binary COPY between PostgreSQL and NumPy: whole columns as bytes, twenty times faster than text."""
+"""Binary COPY from NumPy to PostgreSQL: whole columns as bytes, twenty times faster than text."""
 
 from __future__ import annotations
 
@@ -34,23 +34,6 @@ def copy_in(raw: Any, table: str, columns: Sequence[str], arrays: Sequence[AnyAr
                 rows[f"value{number}"] = array[start : start + ROWS_AT_ONCE]
             copy.write(rows.tobytes())
         copy.write(TRAILER)
-
-
-def copy_out(raw: Any, query: str, forms: Sequence[tuple[Any, int]]) -> list[AnyArray]:
-    """Return the columns of a query as arrays; a form is (dtype, width), width 0 for one integer a row.
-
-    All rows have all columns, with values of the given widths.
-    """
-    described = [(np.dtype(dtype), (width,) if width else ()) for dtype, width in forms]
-    record = _record(described)
-    content = bytearray()
-    with raw.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT binary)") as copy:
-        for part in copy:
-            content += part
-    rows = np.frombuffer(
-        content, dtype=record, offset=len(HEADER), count=(len(content) - len(HEADER)) // record.itemsize
-    )
-    return [np.ascontiguousarray(rows[f"value{number}"].astype(dtype)) for number, (dtype, _) in enumerate(described)]
 
 
 def _head_bytes(dtype: Any) -> int:

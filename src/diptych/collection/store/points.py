@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, IntArray
 from diptych.collection.retriever_protocol import PointKind, Side
-from diptych.collection.store.copying import copy_in, copy_out
+from diptych.collection.store.copying import copy_in
 from diptych.collection.store.dialect import Connection, in_words
 from diptych.errors import InvalidInputError
 
@@ -270,18 +270,16 @@ def _insert(
 
 
 def _read(db: Connection, model: int, side: PointKind, condition: str, values: Sequence[Any] = ()) -> PointBlock:
-    """Return the points that meet a condition, with at most one value, which is a list of numbers."""
+    """Return the points that meet a condition."""
     width, dtype = point_form(db, model)
     if not width:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, nothing, np.zeros((0, 0), dtype=dtype)
-    query = f"SELECT id, content, part, v FROM {point_table(model, side)} WHERE {condition}"
-    if db.engine != "sqlite":
-        # COPY takes no parameters.
-        query = query.replace("?", f"'{values[0]}'") if values else query
-        numbers, owners, parts, vectors = copy_out(db.raw, query, [(np.int64, 0)] * 3 + [(dtype, width)])
-        return numbers, owners, parts, vectors
-    rows = db.rows(query, values)
+    # The server sends a vector as its length and its numbers, the first byte of each first.
+    vector = "v" if db.engine == "sqlite" else "bit_send(v)" if dtype == np.uint8 else "halfvec_send(v)"
+    head, wire = (0, np.dtype(dtype)) if db.engine == "sqlite" else (4, np.dtype(dtype).newbyteorder(">"))
+    rows = db.rows(f"SELECT id, content, part, {vector} FROM {point_table(model, side)} WHERE {condition}", values)
     columns = list(zip(*rows, strict=True)) or [()] * 4
     numbers, owners, parts = (np.array(column, dtype=np.int64) for column in columns[:3])
-    return numbers, owners, parts, np.frombuffer(b"".join(columns[3]), dtype=dtype).reshape(len(rows), width)
+    body = b"".join(row[head:] for row in columns[3])
+    return numbers, owners, parts, np.frombuffer(body, dtype=wire).reshape(len(rows), width).astype(dtype, copy=False)
