@@ -51,9 +51,8 @@ PRIOR = 0.01
 NETWORKS: dict[str, tuple[EfficientNetLite, ...]] = {
     "default": (EfficientNetLite(network="lite2-captions"),),
     "strong": (
-        EfficientNetLite(network="lite2-captions", pixels=325, mirror=True),
-        EfficientNetLite(network="lite1-captions", pixels=300, mirror=True),
-        EfficientNetLite(network="lite0-captions", pixels=258, mirror=True),
+        EfficientNetLite(network="lite2-captions", pixels=325),
+        EfficientNetLite(network="lite1-captions", pixels=300),
     ),
 }
 # The strengths of the correction by a bank, for pictures and for texts: the best of five pairs on development photos.

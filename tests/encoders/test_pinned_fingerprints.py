@@ -28,4 +28,4 @@ def test_shipped_retrievers_keep_their_fingerprints(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("DIPTYCH_JOINT_MODEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert Retriever.default().fingerprint == "8fcdcb896f36d6b44716b33af71ecd59"
-    assert Retriever.ready_made("strong").fingerprint == "56044d328279a89f963fccf7eecea940"
+    assert Retriever.ready_made("strong").fingerprint == "99313e7f152305d1de18e1152cbe7df6"
