@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -13,25 +15,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from diptych._version import __version__
-from diptych.cli.bench import run, studies, trec
-from diptych.cli.commands import (
-    albums,
-    clicks,
-    datasets,
-    demo,
-    doctor,
-    evaluate,
-    index,
-    items,
-    learn,
-    methods,
-    queries,
-    search,
-    serve,
-    train,
-    upkeep,
-    words,
-)
 from diptych.errors import DiptychError
 
 _WRONG_REQUEST = 2
@@ -123,6 +106,13 @@ class Program(Group):
             sys.exit(status if isinstance(status, int) else 0)
 
 
+class LazyProgram(Program):
+    """The program with all its commands, each of which is made when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options | {"commands": _LazyCommands()})
+
+
 def _discard_stdout() -> None:
     # Python flushes stdout once more when it ends, which must have somewhere to go.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -134,7 +124,7 @@ def _fail(message: str, status: int) -> None:
 
 
 app = typer.Typer(
-    cls=Program,
+    cls=LazyProgram,
     help="Search pictures with words and words with pictures.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -165,120 +155,98 @@ def _program(
     """Take the options that stand before a command."""
 
 
-def _group(
-    name: str,
-    summary: str,
-    commands: dict[str, Callable[..., None]],
-    *,
-    within: typer.Typer = app,
-    panel: str | None = None,
-    cls: type[TyperGroup] = Group,
-) -> typer.Typer:
-    """Add a group of commands to the program, or to another group."""
-    group = typer.Typer(cls=cls, help=summary)
-    for command_name, function in commands.items():
-        group.command(command_name, cls=Command)(function)
-    within.add_typer(group, name=name, rich_help_panel=panel)
-    return group
-
-
-_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+_COMMANDS = {
     "Your pictures": (
-        index.index,
-        search.search,
-        serve.serve,
-        items.add,
-        items.items,
-        items.remove,
-        upkeep.status,
-        items.duplicates,
-        index.read_text,
-        index.regions,
-        train.train,
-        learn.learn,
-        learn.history,
-        learn.rollback,
-        albums.export,
-        demo.demo,
+        "index.index search.search serve.serve items.add items.items items.remove upkeep.status items.duplicates "
+        "index.read_text index.regions train.train learn.learn learn.history learn.rollback albums.export demo.demo"
     ),
-    "Upkeep": (upkeep.verify, upkeep.repair, upkeep.backup, upkeep.restore, learn.rehearse, doctor.doctor),
+    "Upkeep": "upkeep.verify upkeep.repair upkeep.backup upkeep.restore learn.rehearse doctor.doctor",
     "Methods and data": (
-        methods.methods,
-        methods.encoders,
-        evaluate.evaluate,
-        words.words,
-        datasets.scenes,
-        queries.queries,
+        "methods.methods methods.encoders evaluate.evaluate words.words datasets.scenes queries.queries"
     ),
 }
-for _panel, _functions in _COMMANDS.items():
-    for _function in _functions:
-        app.command(cls=Command, rich_help_panel=_panel)(_function)
+"""The functions of the commands, by the panel of the help that shows them."""
 
-_group(
-    "album",
-    "Albums: items under a title, in an order of your own; also `--filter album:TITLE`.",
-    {
-        "list": albums.list_albums,
-        "show": albums.show_album,
-        "add": albums.add_to_album,
-        "remove": albums.remove_from_album,
-        "rename": albums.rename_album,
-        "delete": albums.delete_album,
-    },
-    panel="Your pictures",
-)
-_group(
-    "saved",
-    "Saved searches: under names, run again each time they are asked for.",
-    {
-        "list": albums.list_searches,
-        "add": albums.save_search,
-        "run": albums.run_search,
-        "rename": albums.rename_search,
-        "delete": albums.delete_search,
-    },
-    panel="Your pictures",
-)
-_group(
-    "clicks",
-    "The click log of `diptych serve`: its size, export, comparisons of search models, deletion.",
-    {
-        "status": clicks.status,
-        "export": clicks.export,
-        "interleave": clicks.interleave,
-        "forget": clicks.forget,
-    },
-    panel="Your pictures",
-)
-_group(
-    "datasets",
-    "List the data sets, show one (`diptych datasets DATASET`), or download one.",
-    {"list": datasets.datasets, "get": datasets.get},
-    panel="Methods and data",
-    cls=DefaultCommandGroup,
-)
-_bench = _group(
-    "bench",
-    "Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
-    {
-        "task": studies.bench,
-        "run": run.bench_run,
-        "diff": run.bench_diff,
-        "pack": run.bench_pack,
-        "report": run.bench_report,
-        "reproduction": run.bench_reproduction,
-        "hashing": studies.bench_hashing,
-        "neural": studies.bench_neural,
-        "clicks": studies.bench_clicks,
-        "costa-pereira": studies.bench_costa_pereira,
-    },
-    panel="Methods and data",
-    cls=DefaultCommandGroup,
-)
-_group(
-    "trec",
-    "Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write.",
-    {"export": trec.trec_export, "score": trec.trec_score},
-    within=_bench,
-)
+_GROUPS: dict[str, tuple[str, str, str]] = {
+    "album": (
+        "Your pictures",
+        "Albums: items under a title, in an order of your own; also `--filter album:TITLE`.",
+        "list=albums.list_albums show=albums.show_album add=albums.add_to_album remove=albums.remove_from_album "
+        "rename=albums.rename_album delete=albums.delete_album",
+    ),
+    "saved": (
+        "Your pictures",
+        "Saved searches: under names, run again each time they are asked for.",
+        "list=albums.list_searches add=albums.save_search run=albums.run_search rename=albums.rename_search "
+        "delete=albums.delete_search",
+    ),
+    "clicks": (
+        "Your pictures",
+        "The click log of `diptych serve`: its size, export, comparisons of search models, deletion.",
+        "status=clicks.status export=clicks.export interleave=clicks.interleave forget=clicks.forget",
+    ),
+    "datasets": (
+        "Methods and data",
+        "List the data sets, show one (`diptych datasets DATASET`), or download one.",
+        "list=datasets.datasets get=datasets.get",
+    ),
+    "bench": (
+        "Methods and data",
+        "Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
+        "task=studies.bench run=run.bench_run diff=run.bench_diff pack=run.bench_pack report=run.bench_report "
+        "reproduction=run.bench_reproduction hashing=studies.bench_hashing neural=studies.bench_neural "
+        "clicks=studies.bench_clicks costa-pereira=studies.bench_costa_pereira",
+    ),
+}
+"""Groups of commands: the panel of the help, what they are for, and their commands with the functions."""
+
+_TREC = "Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write."
+_DEFAULT_COMMANDS = ("datasets", "bench")
+
+
+class _LazyCommands(Mapping[str, Any]):
+    """The commands of the program by name: importing all of them takes its time."""
+
+    def __init__(self) -> None:
+        functions = [(panel, name) for panel, names in _COMMANDS.items() for name in names.split()]
+        self._panels = {name.partition(".")[2].replace("_", "-"): (panel, name) for panel, name in functions}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._panels, *_GROUPS))
+
+    def __len__(self) -> int:
+        return len(self._panels) + len(_GROUPS)
+
+    def __getitem__(self, name: str) -> Any:
+        return _group(name) if name in _GROUPS else _command(name, *self._panels[name])
+
+
+@cache
+def _command(name: str, panel: str, function: str) -> Any:
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, cls=Command, rich_help_panel=panel)(_function("commands", function))
+    return typer.main.get_command(alone)
+
+
+@cache
+def _group(name: str) -> Any:
+    panel, summary, commands = _GROUPS[name]
+    package = "bench" if name == "bench" else "commands"
+    cls = DefaultCommandGroup if name in _DEFAULT_COMMANDS else Group
+    group = typer.Typer(cls=cls, name=name, help=summary, add_completion=False)
+    for command in commands.split():
+        group.command(command.partition("=")[0], cls=Command)(_function(package, command.partition("=")[2]))
+    if name == "bench":
+        trec = typer.Typer(cls=Group, help=_TREC)
+        trec.command("export", cls=Command)(_function("bench", "trec.trec_export"))
+        trec.command("score", cls=Command)(_function("bench", "trec.trec_score"))
+        group.add_typer(trec, name="trec")
+    made: Any = typer.main.get_command(group)
+    made.rich_help_panel = panel
+    return made
+
+
+def _function(package: str, name: str) -> Callable[..., None]:
+    module, _, function = name.partition(".")
+    found: Callable[..., None] = getattr(import_module(f"diptych.cli.{package}.{module}"), function)
+    return found
