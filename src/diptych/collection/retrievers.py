@@ -11,7 +11,6 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.indexing.add_report import Progress
-from diptych.collection.indexing.encoding import known_contents
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
 from diptych.collection.loaded_retrievers import LoadedRetrievers
 from diptych.collection.names import unique_name
@@ -19,7 +18,7 @@ from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.root import Root
 from diptych.collection.store import models
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import items_by_name
+from diptych.collection.store.items import items_by_name, known_contents
 from diptych.collection.store.model_history import (
     LearningRecord,
     Origin,

@@ -274,7 +274,7 @@ class Adding:
             else:
                 written.items.append((one, item))
         items = [item for _, item in written.items]
-        numbers = put_items(db, items, operation=self._operation, now_ns=next_time(db)) if items else []
+        numbers = put_items(db, items, operation=self._operation, now_ns=next_time(db), contents=ids)
         forget_past(db)
         self._note_copies(db, dict(zip((item.id for item in items), numbers, strict=True)), written)
         return written

@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from diptych.arrays import AnyArray, IntArray
+from diptych.arrays import AnyArray
 from diptych.cluster import Workers
 from diptych.collection.indexing.file_facts import file_status
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.store.dialect import Connection
+from diptych.collection.store.items import known_contents
 from diptych.collection.store.models import Model, check_same_points
 from diptych.collection.store.points import (
     create_point_tables,
     encoder_id,
     known_encoder,
-    missing_points,
     point_table,
     put_features,
     put_points,
@@ -59,7 +59,6 @@ ModelSide = tuple[int, Side]
 # What networks take at once by default, so that they see the same batches.
 PICTURES_PER_PART = 8
 TEXTS_AT_ONCE = 1024
-HASHES_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -104,11 +103,6 @@ class Encoded:
     unopened: frozenset[str] = frozenset()
 
 
-def missing_contents(db: Connection, model: Model, side: Side) -> IntArray:
-    """Return the ids of the contents of items, or of captions, that have no point of a model."""
-    return missing_points(db, model.id, side)
-
-
 def task_of(
     db: Connection,
     sources: Sequence[Source],
@@ -146,16 +140,6 @@ def task_of(
         features,
         lacking,
     )
-
-
-def known_contents(db: Connection, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the ids of those contents that are stored, by hash."""
-    ids: dict[str, int] = {}
-    for start in range(0, len(hashes), HASHES_AT_ONCE):
-        part = [bytes.fromhex(key) for key in hashes[start : start + HASHES_AT_ONCE]]
-        rows = db.rows(f"SELECT hash, id FROM content WHERE hash IN ({', '.join('?' * len(part))})", part)
-        ids |= {bytes(key).hex(): number for key, number in rows}
-    return ids
 
 
 def stored_features(db: Connection, encoder: EncoderSide, ids: Mapping[str, int]) -> Rows:

@@ -15,7 +15,6 @@ from diptych.collection.indexing.encoding import (
     Source,
     StatedFile,
     encoded,
-    missing_contents,
     put_encoded,
     stored_features,
 )
@@ -24,6 +23,7 @@ from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.models import check_same_points
+from diptych.collection.store.points import missing_points
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
 
@@ -85,7 +85,7 @@ class Reencoding:
     def missing(self, db: Connection) -> dict[Side, list[int]]:
         """Return the contents that lack points, without those that could not be encoded."""
         return {
-            side: [one for one in missing_contents(db, self._model, side).tolist() if one not in self._failed[side]]
+            side: [one for one in missing_points(db, self._model.id, side).tolist() if one not in self._failed[side]]
             for side in SIDES
         }
 

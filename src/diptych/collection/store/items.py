@@ -97,14 +97,17 @@ def next_time(db: Connection) -> int:
 
 def content_ids(db: Connection, hashes: Sequence[str], kind: int) -> dict[str, int]:
     """Return the ids of contents by SHA-256, and store those that are new."""
-    keys = list(dict.fromkeys(map(bytes.fromhex, hashes)))
-    sql = "SELECT hash, id FROM content WHERE hash"
-    found = {bytes(key): number for key, number in _among(db, sql, keys)}
-    fresh = [key for key in keys if key not in found]
+    known = known_contents(db, hashes)
+    fresh = [key for key in dict.fromkeys(hashes) if key not in known]
     numbers = db.next_ids("content", len(fresh))
-    db.load("content", ("id", "hash", "kind"), zip(numbers, fresh, repeat(kind)))
-    found |= zip(fresh, numbers, strict=True)
-    return {key.hex(): number for key, number in found.items()}
+    db.load("content", ("id", "hash", "kind"), zip(numbers, map(bytes.fromhex, fresh), repeat(kind)))
+    return known | dict(zip(fresh, numbers, strict=True))
+
+
+def known_contents(db: Connection, hashes: Sequence[str]) -> dict[str, int]:
+    """Return the ids of those contents that are stored, by SHA-256."""
+    keys = [bytes.fromhex(key) for key in dict.fromkeys(hashes)]
+    return {bytes(key).hex(): number for key, number in _among(db, "SELECT hash, id FROM content WHERE hash", keys)}
 
 
 def put_items(
@@ -288,11 +291,11 @@ def _put_captions(
     items: Sequence[Item],
     by_name: Mapping[str, int],
     n_known: int,
-    known_contents: Mapping[str, int] | None,
+    contents_by_hash: Mapping[str, int] | None,
 ) -> dict[str, int]:
     texts = [text for item in items for text in item.captions]
     hashes = {text: sha256(text.encode()).hexdigest() for text in texts}
-    contents = _with_ids(db, hashes.values(), TEXT, known_contents)
+    contents = _with_ids(db, hashes.values(), TEXT, contents_by_hash)
     owners = [by_name[item.id] for item in items for _ in item.captions]
     places = [place for item in items for place in range(len(item.captions))]
     names = [name for item in items for name in item.caption_ids]
