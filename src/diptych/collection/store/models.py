@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -316,21 +316,13 @@ def _unpack(store: Store, model: Model, listed: Listed, folder: Path) -> None:
                 with path.open("ab") as file:
                     file.write(body)
         made.chmod(0o755)
-        _put_in_place(made, folder, listed)
+        # Another process may have been faster; else what lies there is damaged.
+        if not _is_whole(folder, listed):
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-
-
-def _put_in_place(made: Path, folder: Path, listed: Listed) -> None:
-    try:
-        os.rename(made, folder)
-    except OSError:
-        # Another process was faster, or what lies there is damaged.
-        if not _is_whole(folder, listed):
-            damaged = made.with_suffix(".damaged")
-            os.rename(folder, damaged)
-            os.rename(made, folder)
-            shutil.rmtree(damaged, ignore_errors=True)
 
 
 def _is_whole(folder: Path, listed: Listed) -> bool:
