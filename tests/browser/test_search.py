@@ -143,6 +143,20 @@ def test_no_good_match_says_what_to_do(visit: Callable) -> None:
     expect(page).to_have_url(re.compile("words=1"))
 
 
+def test_misspelt_and_unwanted_words_are_told_and_can_be_changed(visit: Callable) -> None:
+    page = visit("/?q=swiming+pool").page
+    expect(page.locator(".above .note")).to_contain_text("Searched for swimming pool")
+    page.get_by_role("link", name='"swiming pool"').click()
+    expect(page.get_by_role("combobox", name="Search")).to_have_value('"swiming pool"')
+    search(page, "a bech")
+    page.get_by_role("link", name="a beach").click()
+    expect(page.get_by_role("combobox", name="Search")).to_have_value("a beach")
+    search(page, "a house, no people")
+    expect(page.get_by_role("list", name="Not wanted")).to_contain_text("− people")
+    page.get_by_role("button", name="Search with people too").click()
+    expect(page.get_by_role("combobox", name="Search")).to_have_value("a house")
+
+
 def test_answers_and_listings_are_sorted(visit: Callable, site: Site) -> None:
     page = visit("/?q=a+red+ball").page
     sort = page.get_by_role("combobox", name="Sort")

@@ -94,6 +94,18 @@ def test_terms_are_weighed_and_subtracted(run: Run, here: World) -> None:
     assert [answer["id"] for answer in separate["answers"]] == [answer.id for answer in expected]
 
 
+def test_unwanted_and_misspelt_words_are_told_beside_the_answers(run: Run, here: World) -> None:
+    result = run("search", "a car but no people", "--all", "--format", "json")
+    assert json.loads(result.stdout)["query"] == "a car - 0.5:people"
+    assert result.stderr == "without: people\n"
+    assert run("search", "a car - people", "--all", "--format", "paths").stderr == ""
+    result = run("search", "swiming pool", "--all", "--format", "json")
+    document = json.loads(result.stdout)
+    assert (document["did_you_mean"], document["is_corrected"]) == ("swimming pool", True)
+    assert "searched for: swimming pool" in result.stderr
+    assert "did you mean: beach?" in run("search", "bech", "--all").stderr
+
+
 def test_a_picture_finds_captions(run: Run, here: World) -> None:
     document = found(run, "scene-000007.png", "--target", "texts", "--all", "-k", "3")
     assert all(answer["caption"] in answer["captions"] for answer in document["answers"])

@@ -135,6 +135,15 @@ def test_a_search_is_remembered_and_continued(client: httpx.Client) -> None:
     assert client.get(SEARCH, params={"q": "a blue car", "log": False}).json()["search_id"] is None
 
 
+def test_unwanted_words_and_misspelt_ones_are_told(client: httpx.Client) -> None:
+    found = client.get(SEARCH, params={"q": "a boat but no people", "log": False}).json()
+    assert (found["query"], found["unwanted"]) == ("a boat - 0.5:people", ["people"])
+    found = client.get(SEARCH, params={"q": "swiming pool", "log": False}).json()
+    assert (found["query"], found["did_you_mean"], found["is_corrected"]) == ("swiming pool", "swimming pool", True)
+    quoted = client.get(SEARCH, params={"q": '"swiming pool"', "log": False}).json()
+    assert (quoted["did_you_mean"], quoted["is_corrected"], quoted["unwanted"]) == (None, False, [])
+
+
 def test_files_of_the_server_are_never_looked_up(client: httpx.Client, scene_collection: Path) -> None:
     picture = next(scene_collection.glob("*.png"))
     refused = client.get(SEARCH, params={"q": str(picture)})

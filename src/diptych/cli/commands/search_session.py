@@ -50,6 +50,8 @@ def print_answers(query: str, answers: Answers, settings: SearchSettings, collec
                     "mode": answers.mode,
                     "no_good_match": answers.no_good_match,
                     "notes": list(answers.notes),
+                    "did_you_mean": answers.did_you_mean,
+                    "is_corrected": answers.is_corrected,
                     "considered": answers.considered,
                     "exact": answers.exact,
                     "seconds": round(answers.seconds, 4),
@@ -130,6 +132,8 @@ class SearchSession:
         if isinstance(query, str):
             _refuse_other_files(query.strip())
         self.query = Query.of(query, self._picture)
+        if self.query.unwanted and isinstance(query, str) and " - " not in f" {query}":
+            self.note(f"without: {', '.join(self.query.unwanted)}")
         self.shown = {}
         return self._page(self.settings)
 
@@ -221,6 +225,10 @@ class SearchSession:
         least = answers.cutoff if settings.min_probability is None else settings.min_probability
         limit = f"{100 * least:.2g} %"
         is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
+        if answers.is_corrected:
+            self.note(f"searched for: {answers.did_you_mean}; quotation marks search for words as they stand")
+        elif answers.did_you_mean is not None:
+            self.note(f"did you mean: {answers.did_you_mean}?")
         for note in answers.notes:
             self.note(note)
         if answers.considered == 0:

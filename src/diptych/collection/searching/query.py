@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from diptych.collection.item import Item
+from diptych.collection.searching.query_words import UNWANTED_WEIGHT, wanted_and_unwanted
 from diptych.data.picture_files import is_picture_suffix
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 from diptych.errors import InvalidInputError
@@ -74,7 +75,7 @@ class Query:
 
     @classmethod
     def text(cls, words: str) -> Query:
-        """Ask for words, exactly as they are."""
+        """Ask for words; nothing in them is an operator."""
         return cls((Term("text", words),))
 
     @classmethod
@@ -95,6 +96,11 @@ class Query:
         if isinstance(query, str):
             return parse_query(query, find_picture=find_picture)
         return cls.picture(query)
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        """The words of negative terms."""
+        return tuple(term.value for term in self.terms if term.kind == "text" and term.weight < 0)
 
     @property
     def words(self) -> str:
@@ -137,7 +143,7 @@ _WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d*)?|\.\d+):(?!\d)\s*(?=\S)")
 
 
 def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None = None) -> Query:
-    """Return the query that a text describes; a text without operators is itself, untouched.
+    """Return the query that a text describes; a text without operators is itself, but for what it does not want.
 
     * Terms are joined by ``+`` (like) and ``-`` (unlike) with white space on both sides; the first term may have a sign
       as well, followed by white space. A hyphen inside a word, ``-word`` and ``C++`` are ordinary text.
@@ -149,6 +155,8 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
       not exist is an error, because it is a slip more often than a search.
     * ``item:ID`` is an item of the collection, everything else is words.
+    * Without operators, ``beach but no people`` is ``beach - 0.5:people``; ``without``, ``not`` and
+      such words of other languages mean the same.
 
     ``find_picture`` looks a name up elsewhere than in the current folder.
 
@@ -180,6 +188,10 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
         if operator is None:
             if len(terms) == 1 and part["quoted"] is not None and terms[0].value == body.strip() and sign == "+":
                 return Query((replace(terms[0], is_quoted=True),))
+            if len(terms) == 1 and first is None and part["quoted"] is None and terms[0].value == body.strip():
+                wanted, unwanted = wanted_and_unwanted(terms[0].value)
+                terms = [Term("text", wanted)] if wanted else []
+                terms += [Term("text", words, UNWANTED_WEIGHT) for words in unwanted]
             return Query(tuple(terms))
         sign, position = operator["sign"], operator.end()
 
@@ -259,7 +271,8 @@ class Answers(Sequence[Answer]):
     the words that were looked for. ``mode`` says what was compared: "similarity", "words" or "both".
     ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
     ``seconds`` includes encoding the query. ``notes`` are remarks for the person who asked. ``retriever`` is the stored
-    name of the retriever that answered, with its ``fingerprint`` and ``cutoff``.
+    name of the retriever that answered, with its ``fingerprint`` and ``cutoff``. ``did_you_mean`` is the query with
+    misspelt words corrected; where no other spelling was likely, that was searched for: ``is_corrected``.
     """
 
     found: tuple[Answer, ...]
@@ -272,6 +285,8 @@ class Answers(Sequence[Answer]):
     fingerprint: str = ""
     cutoff: float = 0.0
     mode: Mode = "similarity"
+    did_you_mean: str | None = None
+    is_corrected: bool = False
 
     def __len__(self) -> int:
         return len(self.found)

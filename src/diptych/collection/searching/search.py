@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,13 +15,14 @@ from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.searching.entries import Entries, SearchView, best_ids
 from diptych.collection.searching.query import Answer, Answers, Mode, Query, Term
+from diptych.collection.searching.query_words import corrected
 from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
 from diptych.collection.searching.request import SearchRequest, Sort
 from diptych.collection.sought_words import SoughtWords
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_name
 from diptych.collection.store.values import LABEL, field_name
-from diptych.collection.store.words import MAX_CANDIDATES
+from diptych.collection.store.words import MAX_CANDIDATES, count_words
 from diptych.encoders.image.picture_parts import PictureRegion, PictureWord
 from diptych.errors import UnknownItemError, UnsearchableItemError
 
@@ -69,6 +71,9 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     """Return the answers to a request from place ``offset`` on, at most ``k``."""
     started = time.perf_counter()
     query, k, offset = request.query, request.k, request.offset
+    spelling, is_corrected = _spelling(view, query)
+    if spelling is not None and is_corrected:
+        query = spelling
     entries = Entries(view, request.side, _allowed_items(view, request))
     reranking = None if request.rerank is None else Reranking(request.rerank, request.rerank_by, entries)
     terms = tuple(_encoded(view, term, reranking) for term in query.terms)
@@ -107,7 +112,23 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
         fingerprint=view.searched.model.fingerprint,
         cutoff=usual,
         mode=ranked.mode,
+        did_you_mean=None if spelling is None else str(spelling),
+        is_corrected=is_corrected,
     )
+
+
+def _spelling(view: SearchView, query: Query) -> tuple[Query | None, bool]:
+    """Return a query with its misspelt words corrected, and whether that is sure; what is quoted stands as it is."""
+    found = [
+        corrected(term.value, partial(count_words, view.db)) if term.kind == "text" and not term.is_quoted else None
+        for term in query.terms
+    ]
+    if not any(found):
+        return None, False
+    terms = [
+        term if each is None else replace(term, value=each.text) for term, each in zip(query.terms, found, strict=True)
+    ]
+    return Query(tuple(terms)), all(each is None or each.is_sure for each in found)
 
 
 def nearest(

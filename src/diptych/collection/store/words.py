@@ -297,6 +297,15 @@ def _count(db: Connection, query: str) -> int:
     return int(found)
 
 
+def count_words(db: Connection, words: Sequence[str]) -> dict[str, int]:
+    """Return how many items and captions hold each of some words; those that none holds are left out."""
+    one_of_each = {word: [Phrase((word,))] for word in words}
+    if not words or not _count(db, _query(db, list(one_of_each.values()), needs_all=False)):
+        return {}
+    counts = {word: _count(db, _query(db, [phrases], needs_all=True)) for word, phrases in one_of_each.items()}
+    return {word: count for word, count in counts.items() if count}
+
+
 def _times(phrase: Phrase, held: Sequence[str]) -> int:
     """Return how often a phrase stands in a text."""
     if len(phrase.tokens) == 1:

@@ -149,6 +149,8 @@ def _interleaved_page(
         fingerprint=present.fingerprint,
         cutoff=min(a.cutoff, b.cutoff),
         mode=a.mode,
+        did_you_mean=a.did_you_mean,
+        is_corrected=a.is_corrected,
     )
     return answers, InterleavedPage(present.number, draw, [team for _, team in drafted])
 
@@ -200,6 +202,9 @@ def run_search(
         next_offset=end if more else None,
         notes=list(answers.notes),
         mode=answers.mode,
+        unwanted=[term.text for term in terms if term.text is not None and term.weight < 0],
+        did_you_mean=answers.did_you_mean,
+        is_corrected=answers.is_corrected,
         draw=None if page is None else page.draw,
     )
 

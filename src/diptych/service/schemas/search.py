@@ -210,6 +210,12 @@ class SearchResponse(Document):
     """Remarks for the person who asked: a language that is not understood, a field that no item has."""
     mode: Literal["similarity", "words", "both"] = "similarity"
     """What was compared."""
+    unwanted: list[str] = Field(default_factory=list)
+    """Words of negative terms, which answers should be unlike: people, in "beach - people" or "beach, no people"."""
+    did_you_mean: str | None = None
+    """The query with misspelt words corrected; null where all are known, or nothing is near."""
+    is_corrected: bool = False
+    """Whether the corrected query was searched for, since no other spelling was likely; quoted words stay as typed."""
     draw: str | None = None
     """What the order was drawn with while two search models are interleaved, to be sent along; null otherwise."""
 

@@ -4,7 +4,7 @@ import { address, ask, isAbort, isReadOnly, query, session } from "../parts/api.
 import { h, icon, iconButton } from "../parts/dom.js";
 import { count, duration, percent, time } from "../parts/format.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
-import { go, openItem } from "../parts/place.js";
+import { addressOf, go, openItem } from "../parts/place.js";
 import { isAsking, joinFilters, MODES, readState, requestOf, SORTS, whatIsAsked, writeState } from "../parts/search-state.js";
 import { Overview } from "../places/overview.js";
 import { addPictures } from "../search/add-pictures.js";
@@ -231,8 +231,28 @@ class SearchView {
     if (page.browsing) return [];
     if (!page.answers.length && (state.least || state.sort !== "relevance") && page.considered) return [this.nothingLikely(state)];
     if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : this.nothingFound(state)];
-    const notes = page.notes.map((note) => h("p", { class: "note" }, note));
+    const notes = [...this.wordsUnderstood(page, state), ...page.notes.map((note) => h("p", { class: "note" }, note))];
     return page.no_good_match ? [...notes, this.noGoodMatch(state)] : notes;
+  }
+
+  // What is not wanted, and words that seem to be misspelt; pictures in the query have chips of their own.
+  wordsUnderstood(page, state) {
+    if (state.chips.length) return [];
+    const link = (words) => h("a", { href: addressOf("/", writeState({ ...state, words })) }, words);
+    const said = [];
+    if (page.did_you_mean) {
+      said.push(page.is_corrected
+        ? h("p", { class: "note" }, "Searched for ", h("strong", {}, page.did_you_mean), ". As typed: ", link(`"${state.words.trim()}"`))
+        : h("p", { class: "note" }, "Did you mean ", link(page.did_you_mean), "?"));
+    }
+    const terms = page.query.split(" - ");
+    const chips = page.unwanted.map((words) => {
+      const rest = terms.filter((term) => term.replace(/^[\d.]+:/, "") !== words).join(" - ");
+      return h("li", {}, h("span", {}, `− ${words}`),
+        terms.length > 1 && rest && iconButton("close", `Search with ${words} too`, { onclick: () => this.change({ words: rest }) }));
+    });
+    if (chips.length) said.push(h("ul", { class: "active-filters", "aria-label": "Not wanted" }, chips));
+    return said;
   }
 
   noGoodMatch(state) {
