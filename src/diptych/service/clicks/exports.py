@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, BinaryIO, Literal, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from diptych.data.text_files import written_cells
 from diptych.errors import UnknownNameError
 from diptych.service.clicks.records import NEGATIVE_CLICK
 
+if TYPE_CHECKING:
+    from diptych.collection.learning.search_log import SearchRow
+
 ExportKind = Literal["triads", "events", "impressions"]
 ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
 EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
@@ -30,7 +33,6 @@ _QUERIES_AT_ONCE = 200
 _SEARCHES_AT_ONCE = 2_000
 _NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
 Row = tuple[Any, ...]
-SearchRow = tuple[int, str | None, float, str, int, tuple[str, ...], frozenset[int]]
 
 _EVENT_NAMES = (
     "time search query terms target retriever fingerprint item caption_id kind position visitor results shown"
