@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.filter import Filter
-from diptych.collection.indexing.records import text_ids
 from diptych.collection.item import Item, Record
-from diptych.collection.names import unique_name
 from diptych.collection.reading import CollectionReader
 from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.collection.root import stored_root
@@ -24,7 +22,7 @@ from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.history import AsOf, Version
 from diptych.collection.store.kept import put_setting
 from diptych.collection.store.model_history import LearningRecord, remember
-from diptych.collection.store.models import LoadRetriever
+from diptych.collection.store.models import LoadRetriever, unique_name
 from diptych.collection.store.opening import create_store, is_collection
 from diptych.collection.trusted_root import check_root, refused_root
 from diptych.errors import InvalidInputError
@@ -377,6 +375,8 @@ class Collection(CollectionReader):
         """Return the item that a record has become."""
         if record.path is not None or record.id is not None:
             return self[record.path or record.id or ""]
+        from diptych.collection.indexing.records import text_ids
+
         with self._state.store.reading() as db:
             (name,) = text_ids(db, [record]).values()
         return self[name]

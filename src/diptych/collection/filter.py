@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from operator import eq, ge, gt, le, lt
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from diptych.data.photo_facts.places import GEOGRAPHIC_FIELDS, region_of
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.data.photo_facts.places import Box, Circle
 
 _TIMES = ("added", "updated", "modified")
 # What every item has; any other field is a metadatum.
@@ -154,8 +156,8 @@ class Filter:
         elif self.operator not in COMPARISONS or not self.field:
             raise InvalidInputError(f"a filter compares a field with one of {' '.join(COMPARISONS)}")
         elif self.is_geographic:
-            # Whoever asks for a place that nobody knows hears of it at once.
-            region_of(self.field.lower(), self.value)
+            # An unknown place is an error at once, before anything is searched.
+            _ = self.region
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -179,13 +181,21 @@ class Filter:
             return lookup("id") in self.members
         if self.is_geographic:
             where = number_of(lookup("latitude")), number_of(lookup("longitude"))
-            return None not in where and bool(region_of(self.field.lower(), self.value).holds(*where))
+            return None not in where and bool(self.region.holds(*where))
         return compare(lookup(self.field), self.operator, self.value, whole=self.field.lower() == "label")
 
     @property
     def is_geographic(self) -> bool:
-        """Whether it asks where an item is."""
-        return self.operator == ":" and self.field.lower() in GEOGRAPHIC_FIELDS
+        """Whether it asks where an item is: it compares ``latitude`` and ``longitude``."""
+        return self.operator == ":" and self.field.lower() in ("near", "within")
+
+    @property
+    def region(self) -> Circle | Box:
+        """The part of the world that a condition on places names."""
+        # Imported lazily: few filters need the list of places.
+        from diptych.data.photo_facts.places import region_of
+
+        return region_of(self.field.lower(), self.value)
 
     @property
     def fields(self) -> frozenset[str]:

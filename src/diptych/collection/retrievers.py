@@ -12,8 +12,6 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.indexing.add_report import Progress
 from diptych.collection.indexing.reencoding import ReencodeReport, Reencoding
-from diptych.collection.loaded_retrievers import LoadedRetrievers
-from diptych.collection.names import unique_name
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.root import Root
 from diptych.collection.store import models
@@ -28,7 +26,7 @@ from diptych.collection.store.model_history import (
     replaceable,
     utc_now,
 )
-from diptych.collection.store.models import Model, SavedModel
+from diptych.collection.store.models import LoadedRetrievers, Model, SavedModel, unique_name
 from diptych.collection.store.points import count_missing_points, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -89,15 +87,6 @@ class RetrieverChanges:
                 )
                 for model in models.models(db)
             ]
-
-    def history(self) -> list[LearningRecord]:
-        """Return what changed the active retriever and what was compared with it, oldest first."""
-        with self._store.reading() as db:
-            return records(db)
-
-    def note(self, record: LearningRecord) -> None:
-        """Write down a comparison after which the active retriever stayed."""
-        self._store.write(lambda db: remember(db, record))
 
     def create(self, retriever: RetrieverProtocol) -> None:
         """Store the first retriever of a collection."""

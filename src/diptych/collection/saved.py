@@ -10,12 +10,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
-from diptych.collection.names import LONGEST_NAME
 from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, parse_query
 from diptych.collection.searching.request import SearchOptions
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.kept import note_other
+from diptych.collection.store.models import LONGEST_NAME
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError, UnknownNameError
 

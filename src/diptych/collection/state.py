@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.item import iso_time
-from diptych.collection.loaded_retrievers import LoadedRetrievers
 from diptych.collection.root import Root, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
@@ -22,7 +21,7 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.history import past_view
 from diptych.collection.store.kept import put_setting, setting
 from diptych.collection.store.model_history import model_at
-from diptych.collection.store.models import LoadRetriever, Model
+from diptych.collection.store.models import LoadedRetrievers, LoadRetriever, Model
 from diptych.collection.store.opening import open_store
 from diptych.collection.store.points import POINT_KINDS
 from diptych.collection.store.scoring import Scoring

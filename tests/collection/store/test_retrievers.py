@@ -16,13 +16,12 @@ from diptych.collection import AddProgress
 from diptych.collection.indexing.encoding import encoded, put_encoded, task_of
 from diptych.collection.indexing.reencoding import ReencodeReport
 from diptych.collection.item import Item
-from diptych.collection.loaded_retrievers import LoadedRetrievers
 from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import has_table
 from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time, put_items, remove_items
-from diptych.collection.store.model_history import LearningRecord, from_to, model_at, remember
-from diptych.collection.store.models import active_model, all_models, model_named, models
+from diptych.collection.store.model_history import LearningRecord, from_to, model_at, records, remember
+from diptych.collection.store.models import LoadedRetrievers, active_model, all_models, model_named, models
 from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points, unnamed_contents
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -156,7 +155,8 @@ def test_an_interrupted_change_goes_on(
     report = again.reencode()
     assert 0 < report.captions < N_TEXTS
     assert names(again) == [("other", True, True, 0), ("toy 0", False, True, 1)]
-    assert [(one.before, one.after, one.origin) for one in again.history()] == [("toy 0", "other", "switch")]
+    with store.reading() as db:
+        assert [(one.before, one.after, one.origin) for one in records(db)] == [("toy 0", "other", "switch")]
     # On the way back, what was added since gets its points.
     make().activate("toy 0")
     assert names(again) == [("toy 0", True, True, 0), ("other", False, True, 0)]

@@ -18,7 +18,6 @@ from diptych.collection.item import iso_time
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.values import field_name, stored_value
-from diptych.data.photo_facts.places import region_of
 from diptych.errors import UnknownNameError
 
 MAX_COMPARED = 50_000
@@ -55,7 +54,7 @@ def _matching(db: Connection, columns: Columns, wanted: Filter) -> BoolArray:
     if operator == "!=":
         return ~_matching(db, columns, replace(wanted, operator="="))
     if wanted.is_geographic:
-        return region_of(wanted.field.lower(), wanted.value).holds(*columns.coordinates)
+        return wanted.region.holds(*columns.coordinates)
     name = field_name(wanted.field)
     if name == "kind":
         texts = _mask(columns, db.ids("SELECT id FROM item WHERE path IS NULL"))

@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -15,7 +16,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from diptych.collection.names import LONGEST_NAME, unique_name
 from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
@@ -30,6 +30,8 @@ UNPACKED = "models"
 """The folder of unpacked models among what can be made again."""
 
 PART_BYTES = 32 << 20
+LONGEST_NAME = 80
+"""How many letters names have that people give: of retrievers, albums and saved searches."""
 
 
 @dataclass(frozen=True)
@@ -406,3 +408,46 @@ def check_same_points(retriever: RetrieverProtocol, model: Model) -> None:
             "version of the package has other weights; `diptych index --retriever "
             f"{model.name}` (set_retriever) encodes the pictures again, with the present ones"
         )
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """Return the name fit for addresses and lists, with a number where it is taken.
+
+    >>> unique_name("trained", ["trained", "trained 2"]), unique_name("my/model", [])
+    ('trained 3', 'my model')
+    """
+    letters = (letter if letter.isprintable() and letter != "/" else " " for letter in name)
+    plain = " ".join("".join(letters).split())[:LONGEST_NAME].strip() or "retriever"
+    free, number = plain, 1
+    while free in taken:
+        number += 1
+        free = f"{plain} {number}"
+    return free
+
+
+class LoadedRetrievers:
+    """The retrievers that this process uses, each loaded once."""
+
+    def __init__(self, store: Store, load_retriever: LoadRetriever) -> None:
+        self._store = store
+        self._load_retriever = load_retriever
+        self._lock = threading.RLock()
+        # By the number of the model, with the form that was loaded.
+        self._loaded: dict[int, tuple[str, RetrieverProtocol]] = {}
+
+    def of(self, model: Model) -> RetrieverProtocol:
+        """Return the retriever of a model, in the form that was saved last."""
+        with self._lock:
+            saved, retriever = self._loaded.get(model.id, ("", None))
+            if retriever is None or saved != model.saved:
+                retriever = load_model(self._store, model, self._load_retriever)
+                self.keep(model, retriever)
+            return retriever
+
+    def keep(self, model: Model, retriever: RetrieverProtocol) -> None:
+        """Use a retriever for the model that was made of it; those of models that are stored no more are let go."""
+        with self._store.reading() as db:
+            stored = {one.id for one in all_models(db)}
+        with self._lock:
+            self._loaded = {number: one for number, one in self._loaded.items() if number in stored}
+            self._loaded[model.id] = model.saved, retriever

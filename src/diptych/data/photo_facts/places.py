@@ -182,8 +182,6 @@ def _large_cities() -> tuple[Place, ...]:
     return tuple(Place(name, "", _countries()[code], float(north), float(east)) for name, code, north, east in rows)
 
 
-GEOGRAPHIC_FIELDS = ("near", "within")
-"""Fields of filters that no item has: they compare its ``latitude`` and ``longitude``."""
 _NEAR_KM = 25.0
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _UNITS = {"km": 1.0, "m": 0.001, "mi": 1.609344}
