@@ -37,6 +37,7 @@ FLOORS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"codes", "data"}),
+    frozenset({"hub"}),
     frozenset({"encoders", "metrics"}),
     frozenset({"models"}),
     frozenset({"protocols"}),
@@ -85,6 +86,8 @@ HEAVY_MODULES = {
     "rawpy",
     "av",
     "resvg_py",
+    "huggingface_hub",
+    "httpx2",
 }
 
 

@@ -20,7 +20,7 @@ QUICK_LIMIT_S = 15.0
 # The first folder under tests/ decides; modules directly under tests/ belong to the first shard.
 SHARD_FOLDERS = {
     "methods": frozenset(
-        {"", "benchmark", "codes", "data", "encoders", "figures", "metrics", "models", "protocols", "retriever"}
+        {"", "benchmark", "codes", "data", "encoders", "figures", "hub", "metrics", "models", "protocols", "retriever"}
     ),
     "collection": frozenset({"campaigns", "collection"}),
     "service": frozenset({"cli", "service"}),
@@ -66,6 +66,7 @@ FULL_FILES = frozenset(
         "cli/test_index_command.py",
         "cli/test_interactive_search.py",
         "cli/test_learn.py",
+        "cli/test_models_command.py",
         "cli/test_named_root.py",
         "cli/test_queries.py",
         "cli/test_read_text_command.py",
@@ -107,6 +108,7 @@ FULL_FILES = frozenset(
         "encoders/text/test_universal_sentence_encoder.py",
         "encoders/text/test_visualness.py",
         "encoders/text/test_word_vector_encoders.py",
+        "hub/test_kills.py",
         "metrics/test_card_ranking.py",
         "models/correlation/test_kcca.py",
         "models/hashing/test_dcmh.py",

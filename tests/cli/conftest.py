@@ -11,6 +11,8 @@ from typer.testing import CliRunner, Result
 
 from diptych.cli import app
 from tests.cli.command_line import Program, Run, World
+from tests.hub.conftest import hub as hub
+from tests.hub.conftest import models as models
 
 N_PICTURES = 60
 

@@ -160,12 +160,13 @@ _COMMANDS = {
         "index.index search.search serve.serve items.add items.items items.remove upkeep.status items.duplicates "
         "index.read_text index.regions train.train learn.learn learn.history learn.rollback albums.export demo.demo"
     ),
-    "Upkeep": "upkeep.verify upkeep.repair upkeep.backup upkeep.restore learn.rehearse doctor.doctor",
+    "Upkeep": "upkeep.verify upkeep.repair upkeep.backup upkeep.restore learn.rehearse",
     "Methods and data": (
         "methods.methods methods.encoders evaluate.evaluate words.words datasets.scenes queries.queries"
     ),
+    "": "models.doctor",
 }
-"""The functions of the commands, by the panel of the help that shows them."""
+"""The functions of the commands, by the panel of the help that shows them; without one they are hidden."""
 
 _GROUPS: dict[str, tuple[str, str, str]] = {
     "album": (
@@ -184,6 +185,11 @@ _GROUPS: dict[str, tuple[str, str, str]] = {
         "Your pictures",
         "The click log of `diptych serve`: its size, export, comparisons of search models, deletion.",
         "status=clicks.status export=clicks.export interleave=clicks.interleave forget=clicks.forget",
+    ),
+    "models": (
+        "Methods and data",
+        "Joint models such as CLIP and SigLIP 2: list those that can be fetched, fetch one, check those that are here.",
+        "list=models.list_models get=models.get check=models.check update=models.update remove=models.remove",
     ),
     "datasets": (
         "Methods and data",
@@ -224,7 +230,7 @@ class _LazyCommands(Mapping[str, Any]):
 @cache
 def _command(name: str, panel: str, function: str) -> Any:
     alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Command, rich_help_panel=panel)(_function("commands", function))
+    alone.command(name, cls=Command, rich_help_panel=panel, hidden=not panel)(_function("commands", function))
     return typer.main.get_command(alone)
 
 

@@ -151,7 +151,8 @@ def _describe_type(hint: Any) -> str:
 
 
 def load_retriever(name: str) -> Retriever:
-    """Return a retriever of the package, one saved in a folder, or one on the joint model in a folder."""
+    """Return a retriever of the package, one on a joint model by its name or folder, or one saved in a folder."""
+    from diptych.hub.place import find_model
     from diptych.retriever import Retriever
     from diptych.retriever.ready_made import READY_MADE
 
@@ -159,7 +160,8 @@ def load_retriever(name: str) -> Retriever:
         return Retriever.default()
     if name in READY_MADE:
         return Retriever.ready_made(name)
-    folder = Path(name).expanduser()
+    # Names come before folders of the current one, so that they mean the same everywhere.
+    folder = find_model(name) or Path(name).expanduser()
     if (folder / "model.json").is_file():
         return Retriever.load(folder)
     if folder.is_dir():
@@ -167,5 +169,8 @@ def load_retriever(name: str) -> Retriever:
     if folder.exists():
         raise InvalidInputError(f"{folder} is a file; --retriever takes {', '.join(READY_MADE)} or a folder")
     raise UnknownNameError(
-        "search model (retriever)", name, READY_MADE, besides="the folder of a saved one or of a joint model"
+        "search model (retriever)",
+        name,
+        READY_MADE,
+        besides="a joint model that `diptych models list` names, or the folder of a model",
     )

@@ -33,9 +33,20 @@ WrittenScores = Literal["rank", "model"]
 
 
 def complete_retriever(incomplete: str) -> list[str]:
-    """Return the retrievers that come with Diptych whose names begin so."""
+    """Return the retrievers that come with Diptych, and the joint models that are here, whose names begin so."""
+    from diptych.hub.place import installed_models
+
     shipped = Path(__file__).parents[1] / "retriever" / "shipped"
-    return sorted(folder.name for folder in shipped.iterdir() if folder.name.startswith(incomplete))
+    names = {*(folder.name for folder in shipped.iterdir()), *installed_models()}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Return the joint models whose names begin so."""
+    from diptych.hub.catalogue import catalogue
+    from diptych.hub.place import installed_models
+
+    return sorted(name for name in catalogue().keys() | installed_models().keys() if name.startswith(incomplete))
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -101,6 +112,16 @@ DeviceOption = Annotated[
         help="Where networks and large fits run: auto takes an NVIDIA card where ONNX Runtime can use it.",
     ),
 ]
+_MODEL = typer.Option(
+    "--retriever",
+    "--model",
+    metavar="NAME|FOLDER",
+    autocompletion=complete_retriever,
+    help="The search model (retriever): default or strong, which come with Diptych; a joint model that `diptych models "
+    "get` fetched; or the folder of a saved search model or of a joint model.",
+)
+ModelOption = Annotated[str | None, _MODEL]
+RequiredModelOption = Annotated[str, _MODEL]
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", "--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
 ]

@@ -21,10 +21,10 @@ from diptych.cli.options import (
     DurabilityOption,
     JsonOption,
     KeptFacts,
+    ModelOption,
     Precision,
     QuietOption,
     SchedulerOption,
-    complete_retriever,
 )
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
@@ -73,14 +73,7 @@ def index(
             "postgresql://user@host/database?schema=name.",
         ),
     ] = None,
-    retriever: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=complete_retriever,
-            help="The search model (retriever): default or strong, which come with Diptych, or the folder of a "
-            "saved one or of a CLIP or SigLIP model.",
-        ),
-    ] = None,
+    retriever: ModelOption = None,
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Keep items whose file is no longer there.")
     ] = False,

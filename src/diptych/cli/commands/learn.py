@@ -23,7 +23,7 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, QuietOption, complete_retriever
+from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, QuietOption, RequiredModelOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -257,14 +257,7 @@ _EXAMPLES = 5
 
 
 def rehearse(
-    retriever: Annotated[
-        str,
-        typer.Option(
-            autocompletion=complete_retriever,
-            help="The search model (retriever): default or strong, which come with Diptych, or the folder of a "
-            "saved one or of a CLIP or SigLIP model.",
-        ),
-    ],
+    retriever: RequiredModelOption,
     collection: CollectionArgument = None,
     sample: Annotated[int, typer.Option(min=2, help="How many pictures to encode; fewer are all taken.")] = 500,
     n_queries: Annotated[

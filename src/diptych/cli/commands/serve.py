@@ -22,7 +22,7 @@ from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, place_of, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat
+from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, ModelOption
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def serve(
         ),
     ] = None,
     index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
+    retriever: ModelOption = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Follow the folders of pictures and bring in what changes.")
     ] = False,
@@ -115,7 +116,7 @@ def serve(
 
     token = configured_token(token_file)
     is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
-    collections = served_collections(folders or [], name or [], index=index, quiet=quiet)
+    collections = served_collections(folders or [], name or [], index=index, retriever=retriever, quiet=quiet)
     roots = named_roots(folders or [], collections, root or [])
     replicas = named_replicas(collections, replica or [])
     for called, place in collections.items():
@@ -165,14 +166,21 @@ def check_packages() -> None:
 
 
 def served_collections(
-    folders: Sequence[Path | str], names: Sequence[str], *, index: bool = False, quiet: bool = False
+    folders: Sequence[Path | str],
+    names: Sequence[str],
+    *,
+    index: bool = False,
+    retriever: str | None = None,
+    quiet: bool = False,
 ) -> dict[str, Path | str]:
     """Return the place of each collection by the name that addresses use."""
     from diptych.collection.state import recorded_root
 
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
-    places = [_served_collection(place_of(folder), index=index, quiet=quiet) for folder in folders]
+    if retriever is not None and not index:
+        raise InvalidInputError("--model is for indexing, which --index does first; add it, or leave --model out")
+    places = [_served_collection(place_of(folder), retriever, index=index, quiet=quiet) for folder in folders]
     places = places or [find_collection(None).place]
     if names:
         _check_given_for_each("--name", names, places)
@@ -250,14 +258,14 @@ def unique_names(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _served_collection(folder: Path | str, *, index: bool, quiet: bool) -> Path | str:
+def _served_collection(folder: Path | str, retriever: str | None, *, index: bool, quiet: bool) -> Path | str:
     from diptych.cli.indexing import IndexRequest, index_folder
 
     if isinstance(folder, str) or is_collection(folder):
         return folder
     place = new_collection(folder, None).place if folder.is_dir() else folder
     if index:
-        return index_folder(IndexRequest(folder), Stages(quiet=quiet)).place
+        return index_folder(IndexRequest(folder, retriever=retriever), Stages(quiet=quiet)).place
     if not is_collection(place):
         state = "is no collection yet" if folder.exists() else "does not exist"
         remedy = f"make it one with: diptych index {shown_path(folder)}, or with --index"

@@ -1,0 +1,455 @@
+"""``diptych models``: joint models of the catalogue and the hub, fetched, checked, updated and removed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console.output import (
+    bold,
+    facts_table,
+    folded,
+    notes,
+    numbers,
+    print_json,
+    print_table,
+    results,
+)
+from diptych.cli.console.paths import is_collection, last_collection, printable, shown_path
+from diptych.cli.console.progress import download_progress
+from diptych.cli.options import DeviceOption, JsonOption, QuietOption, YesOption, complete_model
+from diptych.errors import DiptychError, InvalidInputError, MissingDataError, ModelFileError, counted
+
+if TYPE_CHECKING:
+    from diptych.hub.catalogue import ModelSource
+    from diptych.hub.client import HubClient
+    from diptych.hub.getting import Plan
+    from diptych.hub.lock import ModelLock
+
+_FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=complete_model,
+        help="A model that `diptych models list` names, or a repository: hub:OWNER/REPOSITORY[@REVISION].",
+    ),
+]
+AcceptOption = Annotated[
+    str | None,
+    typer.Option(metavar="LICENCE", help="Accept this licence, which forbids commercial use, and fetch."),
+]
+TokenOption = Annotated[
+    bool, typer.Option("--use-token", help="Send your token of the hub, which some models ask for.")
+]
+MaxSizeOption = Annotated[float, typer.Option(metavar="GB", min=0, help="Refuse a model that is larger.")]
+
+
+def list_models(as_json: JsonOption = False) -> None:
+    """List the joint models that can be fetched, and those that are here; no network is asked."""
+    from diptych.hub.catalogue import ModelSource, catalogue, is_research_only
+    from diptych.hub.place import folder_of, installed_models, models_folder
+
+    here = installed_models()
+    others = (ModelSource(name=name, repository="") for name in here.keys() - catalogue().keys())
+    rows = [(source, _state(source, here.get(source.name))) for source in (*catalogue().values(), *others)]
+    if as_json:
+        print_json(
+            [
+                {
+                    **{name: value for name, value in asdict(source).items() if name != "pins"},
+                    "research_only": is_research_only(source.licence),
+                    "state": state,
+                    "folder": here.get(source.name, folder_of(source.name)),
+                }
+                for source, state in rows
+            ]
+        )
+        return
+    words = [folded("languages"), folded("licence"), folded("quality")]
+    columns = [bold("model"), *numbers("GB"), *words, *numbers("cost"), folded("state")]
+    print_table(columns, ([*_cells(source), state] for source, state in rows), results())
+    notes().print(
+        "\nCost: the time for a photograph, relative to the default search model. `diptych models get NAME` fetches a "
+        f"model into {shown_path(models_folder())}.",
+        soft_wrap=True,
+    )
+
+
+def _cells(source: ModelSource) -> list[str]:
+    from diptych.hub.catalogue import is_research_only
+
+    licence = f"{source.licence}, research only" if is_research_only(source.licence) else source.licence
+    cost = "–" if source.cost is None else f"{source.cost:.1f}×"
+    size = "–" if source.size is None else f"{source.size / 1000:.1f}"
+    return [source.name, size, source.languages, licence or "–", source.quality or "–", cost]
+
+
+def _state(source: ModelSource, folder: Path | None) -> str:
+    from diptych.hub.lock import read_lock
+    from diptych.hub.place import partial_folder
+
+    if folder is None:
+        return "in part" if partial_folder(source.name).is_dir() else ""
+    try:
+        lock = read_lock(folder)
+    except ModelFileError:
+        return "damaged"
+    if lock is None:
+        return "here, unlocked"
+    if lock.damage(folder, fast=True):
+        return "damaged"
+    return "here, older" if source.is_pinned and source.revision != lock.commit else "here"
+
+
+def get(
+    name: NameArgument,
+    edition: Annotated[
+        str | None,
+        typer.Option(help="Of ONNX networks: full, fp16, quantized, int8, uint8, q4, q4f16, bnb4; default: the best."),
+    ] = None,
+    yes: YesOption = False,
+    accept_licence: AcceptOption = None,
+    use_token: TokenOption = False,
+    max_size: MaxSizeOption = 8.0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fetch a joint model: show what comes from where and under which licence, ask, fetch, and compare digests.
+
+    An interrupted run goes on where it stopped. Nothing about your pictures is sent.
+    """
+    from diptych.hub.catalogue import find_source
+    from diptych.hub.lock import read_lock
+    from diptych.hub.place import folder_of
+
+    with _reported(name, as_json=as_json) as outcome:
+        source = find_source(name)
+        folder = folder_of(source.name)
+        lock = read_lock(folder)
+        if lock is None and folder.is_dir():
+            raise InvalidInputError(f"{folder} is there and was not fetched; use it as it is, or move it away")
+        if lock is not None and not lock.damage(folder, fast=True):
+            if (source.repository, edition or lock.edition) != (lock.repository, lock.edition) or (
+                source.revision not in (lock.revision, lock.commit)
+            ):
+                raise InvalidInputError(
+                    f"{name} is here at revision {lock.commit[:7]}, edition {lock.edition}; `diptych models update "
+                    f"{name}` brings another revision, `diptych models remove {source.name}` makes room for an edition"
+                )
+            _tell(outcome, lock, "here", "is here already", quiet=quiet)
+            return
+        client, plan = _planned(source, edition, accept_licence, use_token, max_size)
+        pinned = "pinned" if source.is_pinned else f"of {source.revision}"
+        here = plan.choice.size - plan.missing_bytes
+        rest = f", of which {_megabytes(here)} are here" if here > 0 else ""
+        amount = (
+            f"{counted(plan.choice.n_files, 'file')}, {_megabytes(plan.choice.size)}{rest}, to {shown_path(folder)}"
+        )
+        lines = (f"revision {plan.commit[:7]} ({pinned}), {amount}", _licence_words(plan))
+        lock = _carried_out(client, plan, lines, outcome, yes=yes, accepted=accept_licence, quiet=quiet)
+        _tell(outcome, lock, "fetched", "is here, and its digests are right", quiet=quiet)
+
+
+def update(
+    name: NameArgument,
+    yes: YesOption = False,
+    accept_licence: AcceptOption = None,
+    use_token: TokenOption = False,
+    max_size: MaxSizeOption = 8.0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Bring a model that was fetched to the newest revision, or to the named one.
+
+    The old one stays until the new one is here and can be used. Index your collections again after that.
+    """
+    from diptych.hub.catalogue import ModelSource, catalogue, find_source
+    from diptych.hub.lock import read_lock
+    from diptych.hub.place import find_model
+
+    with _reported(name, as_json=as_json) as outcome:
+        folder = find_model(name.partition("@")[0])
+        lock = None if folder is None else read_lock(folder)
+        if folder is None or lock is None:
+            raise InvalidInputError(f"{name} was not fetched by `diptych models get`, so nothing can be updated")
+        named = find_source(name) if name in catalogue() or "@" in name else None
+        source = named or ModelSource(name=lock.name, repository=lock.repository, revision=lock.revision)
+        client, plan = _planned(source, lock.edition, accept_licence, use_token, max_size)
+        if plan.commit == lock.commit:
+            _tell(outcome, lock, "here", f"is at the newest revision, {lock.commit[:7]}", quiet=quiet)
+            return
+        old = {path: file.hub for path, file in lock.files.items()}
+        changed = [file for file in plan.choice.files if old.get(file.path) != file.digest]
+        size = _megabytes(sum(file.size for file in changed))
+        before = "" if lock.licence == plan.licence else f"; before: {lock.licence or 'none stated'}"
+        lines = (
+            f"revision {lock.commit[:7]} → {plan.commit[:7]}, {len(changed):,} of {_files(plan)} changed, {size}",
+            _licence_words(plan) + before,
+        )
+
+        def check_it(new: Path) -> None:
+            from diptych.encoders.joint.folder_check import check_joint_folder
+
+            problem = check_joint_folder(new).problem
+            if problem is not None and check_joint_folder(folder).problem is None:
+                raise ModelFileError(f"the new revision cannot be used, and the old one stays: {problem}")
+
+        lock = _carried_out(client, plan, lines, outcome, yes=yes, accepted=accept_licence, quiet=quiet, check=check_it)
+        _tell(outcome, lock, "updated", f"is at revision {lock.commit[:7]}; index your collections again", quiet=quiet)
+
+
+def check(
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME|FOLDER]", autocompletion=complete_model, help="By default all that are here."),
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Compare the sizes of files alone, and run nothing.")] = False,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Check joint models that are here: their digests, what they are, how they prepare pictures, how fast they are.
+
+    Nothing is fetched. The exit status is 1 when a model cannot be used.
+    """
+    from diptych.hub.place import models_folder
+
+    reports = [_report(folder, fast=fast) for folder in _folders_to_check(model)]
+    if as_json:
+        print_json(reports if model is None else reports[0])
+    elif not reports:
+        results().print("There is no joint model here, and none is needed.")
+        line = f"`diptych models list` names some; they are kept in {shown_path(models_folder())}."
+        results().print(line, soft_wrap=True)
+    else:
+        for report in reports:
+            results().print(facts_table(_facts(report)))
+    if any(report["problem"] for report in reports):
+        raise typer.Exit(_FAILED)
+
+
+doctor = check
+"""The former name of the command."""
+
+
+def _folders_to_check(model: str | None) -> list[Path]:
+    from diptych.encoders import find_joint_model
+    from diptych.hub.place import find_model, installed_models
+
+    if model is None:
+        chosen = find_joint_model()
+        return list(dict.fromkeys([*installed_models().values(), *([] if chosen is None else [chosen])]))
+    folder = find_model(model)
+    return [Path(model).expanduser() if folder is None else folder]
+
+
+def _report(folder: Path, *, fast: bool) -> dict[str, Any]:
+    from diptych.encoders.joint.folder_check import check_joint_folder
+    from diptych.hub.lock import read_lock
+
+    lock = read_lock(folder)
+    report: dict[str, Any] = {"folder": str(folder), "problem": None}
+    if not fast:
+        found = check_joint_folder(folder)
+        report |= {**asdict(found), "missing": found.missing}
+    if lock is None:
+        return {**report, "lock": None}
+    damage = lock.damage(folder, fast=fast)
+    if damage:
+        wrong = ", ".join(f"{path} {what}" for path, what in damage.items())
+        report["problem"] = f"{wrong}; fetch it again: diptych models get {lock.asked}"
+    return {**report, "lock": {"repo": lock.repository, "commit": lock.commit, "licence": lock.licence}}
+
+
+def _facts(report: dict[str, Any]) -> dict[str, str]:
+    facts = {"folder": printable(shown_path(Path(report["folder"])))}
+    lock = report["lock"]
+    facts["fetched from"] = f"{lock['repo']}, revision {lock['commit'][:7]}" if lock else "unlocked: put here by hand"
+    for name, found in report.get("files", {}).items():
+        missing = "missing" if name in report["missing"] else "not there, not needed"
+        facts[name] = missing if found is None else "there" if found == name else f"{found} instead"
+    if report.get("family") is not None:
+        facts["architecture"] = report["family"]
+    if report.get("n_features") is not None:
+        facts |= {
+            "layout": report["layout"],
+            "points": f"{report['n_features']:,} numbers",
+            "texts": f"up to {report['max_tokens']:,} tokens",
+            "pictures": report["preparation"],
+            "speed": f"{report['pictures_per_second']:,.1f} pictures/s, {report['texts_per_second']:,.1f} texts/s",
+        }
+    facts["state"] = printable(report["problem"] or "ready")
+    return facts
+
+
+def remove(
+    name: Annotated[str, typer.Argument(autocompletion=complete_model, help="A model that is here, or here in part.")],
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a model that was fetched, after naming the collections that need it."""
+    from diptych.hub.catalogue import HUB_PREFIX, find_source
+    from diptych.hub.getting import remove_model
+    from diptych.hub.place import folder_of, partial_folder
+
+    called = find_source(name).name if name.startswith(HUB_PREFIX) else name
+    folder = folder_of(called)
+    is_name = Path(called).name == called and not called.startswith(".")
+    if not is_name or not (folder.is_dir() or partial_folder(called).is_dir()):
+        raise InvalidInputError(f"there is no model {name} here; `diptych models list` says which are")
+    users = _collections_with(called)
+    if users:
+        line = f"Collections that cannot be searched by new words without it: {', '.join(users)}"
+        notes().print(line, soft_wrap=True)
+    if not yes and not _confirmed(f"Delete {shown_path(folder)}?"):
+        raise typer.Exit(_MISTAKE)
+    remove_model(called)
+    if as_json:
+        print_json({"name": called, "folder": folder, "state": "removed", "collections": users})
+    else:
+        results().print(f"{called} is removed.")
+
+
+def _collections_with(name: str) -> list[str]:
+    """Return the collections that have a search model of this name, among those that commands find by themselves."""
+    from diptych.collection import Collection
+    from diptych.data.folders import cache_folder
+
+    here, last = Path.cwd(), last_collection()
+    places = [*(folder / ".diptych" for folder in (here, *here.parents)), *(cache_folder() / "collections").glob("*")]
+    users = []
+    for place in dict.fromkeys([*(one for one in places if is_collection(one)), *([] if last is None else [last])]):
+        try:
+            with Collection.open(place) as collection:
+                if any(stored.name == name for stored in collection.retrievers()):
+                    users.append(shown_path(place))
+        except DiptychError:
+            # One that cannot be opened cannot be searched either.
+            continue
+    return users
+
+
+@contextmanager
+def _reported(name: str, *, as_json: bool) -> Iterator[dict[str, Any]]:
+    """Collect the outcome of a command; print it as JSON if asked, and an error in one line with its exit status."""
+    outcome: dict[str, Any] = dict.fromkeys(("name", "repo", "commit", "files", "bytes", "folder", "state", "error"))
+    outcome |= {"name": name, "state": "failed"}
+    status = 0
+    try:
+        yield outcome
+    except (KeyboardInterrupt, typer.Abort):
+        status, outcome["state"] = _INTERRUPTED, "stopped"
+        outcome["error"] = f"stopped{outcome.pop('reached', '')}; the same command goes on"
+    except DiptychError as error:
+        from diptych.hub.layouts import HubError
+
+        is_failure = isinstance(error, (HubError, MissingDataError, ModelFileError))
+        status, outcome["error"] = _FAILED if is_failure else _MISTAKE, str(error)
+    outcome.pop("reached", None)
+    if as_json:
+        print_json(outcome)
+    elif status == 0 and outcome["folder"] is not None:
+        results().print(shown_path(outcome["folder"]), soft_wrap=True)
+    if status:
+        typer.echo(f"error: {printable(' '.join(outcome['error'].split()))}", err=True)
+        raise typer.Exit(status)
+
+
+def _tell(outcome: dict[str, Any], lock: ModelLock, state: str, words: str, *, quiet: bool) -> None:
+    from diptych.hub.place import folder_of
+
+    outcome |= {"repo": lock.repository, "commit": lock.commit, "files": len(lock.files), "bytes": lock.size}
+    outcome |= {"folder": folder_of(lock.name), "state": state}
+    if not quiet:
+        notes().print(f"{lock.name} {words}. To use it: diptych index PICTURES --model {lock.name}", soft_wrap=True)
+
+
+def _planned(
+    source: ModelSource, edition: str | None, accepted: str | None, use_token: bool, max_size: float
+) -> tuple[HubClient, Plan]:
+    """Ask the hub what there is, but not for a model whose licence has to be accepted first."""
+    from diptych.hub.catalogue import is_research_only
+    from diptych.hub.client import HubClient
+    from diptych.hub.getting import make_plan
+
+    def check_licence(*licences: str) -> None:
+        binding = [licence for licence in licences if is_research_only(licence)]
+        if binding and accepted not in binding:
+            raise InvalidInputError(
+                f"the licence of {source.name} is {binding[0]}, which forbids commercial use; if that suits you, add "
+                f"--accept-licence {binding[0]}"
+            )
+
+    if accepted is None:
+        check_licence(source.licence)
+    client = HubClient(use_token=use_token)
+    plan = make_plan(client, source, edition, max_bytes=int(max_size * 1e9))
+    check_licence(plan.stated_licence, source.licence)
+    return client, plan
+
+
+def _carried_out(
+    client: HubClient,
+    plan: Plan,
+    lines: tuple[str, ...],
+    outcome: dict[str, Any],
+    *,
+    yes: bool,
+    accepted: str | None,
+    quiet: bool,
+    check: Callable[[Path], None] | None = None,
+) -> ModelLock:
+    """Show a plan, ask, and fetch."""
+    from diptych.hub.getting import fetch_model
+
+    outcome |= {"repo": plan.source.repository, "commit": plan.commit, "files": plan.choice.n_files}
+    outcome |= {"bytes": plan.choice.size, "folder": plan.folder}
+    agreed = yes or accepted is not None
+    if not (agreed and quiet):
+        console = notes()
+        console.print(f"{plan.source.name} from {plan.endpoint}/{plan.source.repository}", soft_wrap=True)
+        for line in lines:
+            console.print(f"  {printable(line)}", soft_wrap=True)
+        token = f" Your token is sent to {plan.endpoint}." if client.sends_token else ""
+        console.print(f"Nothing about your pictures is sent.{token}", soft_wrap=True)
+    outcome["state"] = "unconfirmed"
+    if not agreed and not _confirmed("Fetch?"):
+        raise InvalidInputError("nothing was fetched")
+    outcome["state"] = "failed"
+    with download_progress(quiet=quiet) as show:
+
+        def progress(here: int, total: int) -> None:
+            outcome["reached"] = f" at {here / 1e6:,.0f} of {_megabytes(total)}"
+            show(f"getting {plan.source.name}", here, total)
+
+        return fetch_model(client, plan, accepted=accepted or "", progress=progress, check=check)
+
+
+def _confirmed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise InvalidInputError("nobody is here to agree; add --yes")
+    return bool(typer.confirm(question, err=True))
+
+
+def _licence_words(plan: Plan) -> str:
+    stated, known, upstream = plan.stated_licence, plan.source.licence, plan.source.upstream or "the original"
+    if stated:
+        return f"licence {stated}" + (f" (of {upstream}: {known})" if known and known != stated else "")
+    if known:
+        return f"licence {known} (of {upstream}; this card states none)"
+    return "licence: none is stated; ask its authors"
+
+
+def _files(plan: Plan) -> str:
+    return counted(plan.choice.n_files, "file")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
