@@ -209,7 +209,7 @@ def update(
 def check(
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME|FOLDER]", autocompletion=complete_model, help="By default all that are here."),
+        typer.Argument(metavar="NAME|FOLDER", autocompletion=complete_model, help="By default all that are here."),
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Compare the sizes of files alone, and run nothing.")] = False,
     device: DeviceOption = "auto",
