@@ -37,14 +37,15 @@ threads = [threading.Thread(target=write, args=(thread,)) for thread in range(2)
 
 
 def killed_while_writing(place: str, trial: int, seconds: float) -> set[str]:
-    """Return what a process said is written before it was killed."""
+    """Return what a process said is written before it was killed, some time after the first."""
     command = [sys.executable, "-c", WRITER, place, str(trial)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
+        first = writer.stdout.readline()
         time.sleep(seconds)
         writer.kill()
-        return whole_lines(writer.stdout.read())
+        return whole_lines(first + writer.stdout.read())
 
 
 def whole_lines(text: str) -> set[str]:
@@ -79,7 +80,7 @@ def test_nothing_acknowledged_is_lost_to_a_killed_process(place: str) -> None:
         store.write(lambda db: db.run("DELETE FROM unread"), wait=5)
         store.close()
     store = open_store(place)
-    assert len(acknowledged) > KILLS
+    assert len(acknowledged) >= KILLS
     assert verify(store) == []
     store.close()
 
