@@ -76,10 +76,12 @@ def load_points(
         raise InvalidInputError(
             f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
         )
+    # Servers end statements that take long.
+    at_once = ROWS_AT_ONCE if store.engine == "sqlite" else max(1, ROWS_AT_ONCE // 8)
     operation, n_stored = uuid.uuid4().hex, 0
     written: Future[int] | None = None
     with ThreadPoolExecutor(1) as writer:
-        for group in chain(_or_problem(_groups(batches, root, sources[0][1])), [None]):
+        for group in chain(_or_problem(_groups(batches, root, sources[0][1], at_once)), [None]):
             try:
                 if written is not None:
                     n_stored += written.result()
@@ -133,7 +135,7 @@ def _put_points(
     put_encoded(db, Encoded(points={(source[0].id, side): (keys, rows)}), [source], ids)
 
 
-def _groups(batches: Any, root: Root, retriever: RetrieverProtocol) -> Iterator[_Group]:
+def _groups(batches: Any, root: Root, retriever: RetrieverProtocol, at_once: int) -> Iterator[_Group]:
     """Yield checked rows, many at once, all with the same columns."""
     sample = np.asarray(retriever.encode_texts(["a"]))
     width, kind = sample.shape[1], np.uint8 if sample.dtype == np.uint8 else np.float32
@@ -144,14 +146,12 @@ def _groups(batches: Any, root: Root, retriever: RetrieverProtocol) -> Iterator[
         if held and set(columns) != set(held):
             yield _group(held, root, retriever, width, kind)
             held = {}
-        for start in range(0, len(columns["id"]), ROWS_AT_ONCE):
+        for start in range(0, len(columns["id"]), at_once):
             for name, column in columns.items():
-                held.setdefault(name, []).extend(column[start : start + ROWS_AT_ONCE])
-            if len(held["id"]) >= ROWS_AT_ONCE:
-                yield _group(
-                    {name: column[:ROWS_AT_ONCE] for name, column in held.items()}, root, retriever, width, kind
-                )
-                held = {name: column[ROWS_AT_ONCE:] for name, column in held.items()}
+                held.setdefault(name, []).extend(column[start : start + at_once])
+            if len(held["id"]) >= at_once:
+                yield _group({name: column[:at_once] for name, column in held.items()}, root, retriever, width, kind)
+                held = {name: column[at_once:] for name, column in held.items()}
     if held and held["id"]:
         yield _group(held, root, retriever, width, kind)
 
