@@ -287,3 +287,20 @@ def test_a_retriever_saved_again_replaces_its_older_form(collection: Collection)
     assert [one.name for one in collection.retrievers()] == ["toy 0", "toy 1"]
     check(reader, None, ToyRetriever())
     check(reader, "toy 1", ToyRetriever(1))
+
+
+def test_adding_goes_on_without_a_retriever_that_another_process_removes_meanwhile(tmp_path: Path) -> None:
+    place = tmp_path / "collection"
+    with Collection.create(place, ToyRetriever(), load_retriever=load) as first:
+        first.add_retriever(ToyRetriever(1))
+
+    def load_late(folder: Path) -> ToyRetriever:
+        if load(folder).turn == 1:
+            with Collection.open(place, load_retriever=load) as other:
+                other.remove_retriever("toy 1")
+        return load(folder)
+
+    with Collection.open(place, load_retriever=load_late) as collection:
+        collection.add([Record(captions=["a boat"], id="boat")])
+        assert [stored.name for stored in collection.retrievers()] == ["toy 0"]
+        assert collection.search("a boat", 1, target="texts")[0].id == "boat"

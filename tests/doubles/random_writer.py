@@ -74,8 +74,9 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
             load_texts(collection, prefix, dice.randint(1, 500))
         elif kind == "rollback":
             name = rolls_back_to(collection)
-            if name is not None:
-                with said(in_force(next(one for one in collection.retrievers() if one.name == name))):
+            before = [one for one in collection.retrievers() if one.name == name and one.ready]
+            if before:
+                with said(in_force(before[0])):
                     rollback(collection)
         elif kind == "further":
             change_further(collection, dice)

@@ -25,7 +25,7 @@ from diptych.collection.store.model_history import LearningRecord, remember
 from diptych.collection.store.models import LoadRetriever, unique_name
 from diptych.collection.store.opening import create_store, is_collection
 from diptych.collection.trusted_root import check_root, refused_root
-from diptych.errors import InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError
 
 if TYPE_CHECKING:
     # Imported lazily: searching does not need the write path.
@@ -105,7 +105,16 @@ class Collection(CollectionReader):
         """Return the models that new items get points of, loaded."""
         with self._state.store.reading() as db:
             followed = models.followed_models(db)
-        return [(model, self._state.loaded.of(model)) for model in followed]
+        loaded = []
+        for model in followed:
+            try:
+                loaded.append((model, self._state.loaded.of(model)))
+            except CollectionError:
+                # Another process may have removed it meanwhile.
+                with self._state.store.reading() as db:
+                    if models.model_with(db, model.fingerprint) is not None:
+                        raise
+        return loaded
 
     def _named_source(self, name: str | None) -> tuple[models.Model, RetrieverProtocol]:
         with self._state.store.reading() as db:

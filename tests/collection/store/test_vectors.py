@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.store.points import missing_points, put_points, remove_points
+from diptych.collection.store.points import drop_point_tables, missing_points, put_points, remove_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.sqlite import SqliteStore
 from diptych.collection.store.store import Store
@@ -285,3 +285,9 @@ def test_searches_while_points_are_added_see_whole_states(store: Store) -> None:
         thread.join()
     assert not wrong
     assert (near(index, query, 500).contents >= 0).sum() == 300
+
+
+def test_an_index_of_a_removed_model_is_not_built(store: Store) -> None:
+    index = index_of(store, "cosine")
+    store.write(lambda db: drop_point_tables(db, index.model))
+    index.catch_up()

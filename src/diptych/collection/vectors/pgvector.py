@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
-from diptych.collection.store.dialect import Connection
+from diptych.collection.store.dialect import Connection, has_table
 from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_with
 from diptych.collection.store.postgres import PostgresStore
 from diptych.collection.store.scoring import Scoring
@@ -83,6 +83,9 @@ class PostgresVectorIndex(VectorIndex):
     def catch_up(self) -> None:
         """Create the index where there is none for many points."""
         with self.store.reading() as db:
+            if not has_table(db, self._table):
+                # Another process has removed the search model.
+                return
             found, last = self._found_index(db), last_point(db, self.model, self.side)
         if last > MAX_EXACT_IDS and not (found and found[0] and found[1]):
             self._build_quietly()

@@ -14,13 +14,14 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
-from diptych.collection.store.dialect import Connection
+from diptych.collection.store.dialect import Connection, has_table
 from diptych.collection.store.points import (
     ROWS_AT_ONCE,
     last_point,
     point_blocks,
     point_count,
     point_form,
+    point_table,
     points_with,
 )
 from diptych.collection.store.scoring import Scoring
@@ -107,6 +108,9 @@ class FileVectorIndex(VectorIndex):
             return
         covered = next((covered for covered, _ in vector_folders(self.store.derived, self.model, self.side)), 0)
         with self.store.reading() as db:
+            if not has_table(db, point_table(self.model, self.side)):
+                # Another process has removed the search model.
+                return
             n_newer = last_point(db, self.model, self.side) - covered
         if n_newer > MIN_REBUILD_ROWS:
             self._build_quietly()
