@@ -5,8 +5,9 @@
 Each item has a point of 256 numbers, a caption with another, a label and three fields. The collection is loaded with
 points, because encoding a million pictures is another matter, and opened by fresh processes, as a service's workers
 would. Bars: 1.0 s to the first answer, 10 ms for a plain search at a recall of 0.95, 120 ms for a new filter, 50 ms for
-facets, 80 ms for words with points, 15 ms for an addition that all of them see, 15,000 items a second in bulk, and
-300 MB of memory of a process's own; 50 ms for a page of a listing and 0.5 s for an album of 10,000.
+facets, 80 ms for words with points, 15 ms for an addition that all of them see, 15,000 items a second in bulk, 120 s
+for the index, and 300 MB of memory of a process's own; 50 ms for a page of a listing and 0.5 s for an album of 10,000.
+In PostgreSQL 30 ms for a plain search, 60 ms for a filter, and 30 ms for an addition.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ BARS = {
     "page": ("a page deep in a listing of {items} items", 0.050),
     "album": ("an album of 10,000 of {items} items", 0.5),
 }
+POSTGRES_BARS = {"plain": 0.030, "filter": 0.060, "addition": 0.030}
 RATE_BAR = 15_000
+INDEX_BAR = 120.0
 MEGABYTES_BAR = 300
 TURNS = 40
 ADDITIONS = 12
@@ -123,16 +126,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         base = options.folder or Path(scratch)
         place = options.place or str(base / f"collection-{items}")
+        engine = ", PostgreSQL" if options.place else ""
         if not is_collection(place):
             retriever = PointRetriever()
             seconds = fill(place, items, retriever, retriever.points, root=base)
-            report.hold("bulk load", items / seconds >= RATE_BAR, f"{items / seconds:,.0f} items/s")
-            print(f"the index: {timed(lambda: _build(place)):.1f} s")
+            report.bound(f"loading {items:,} items with points{engine}", [items / seconds], RATE_BAR, unit="items/s")
+            report.bound(f"the index of {items:,} items{engine}", [timed(lambda: _build(place))], INDEX_BAR)
         found = in_a_process("ask", place) | in_a_process("change", place)
     report.hold("recall@10", found["recall"] >= RECALL_BAR, f"{found['recall']:.3f}")
     for name, (work, bar) in BARS.items():
-        report.bound(work.format(items=f"{items:,}"), [found[name]], bar)
-    report.bound(f"memory of a process with {items:,} items", [found["memory"]], MEGABYTES_BAR, unit="MB")
+        bar = POSTGRES_BARS.get(name, bar) if engine else bar
+        report.bound(work.format(items=f"{items:,}") + engine, [found[name]], bar)
+    report.bound(f"memory of a process with {items:,} items{engine}", [found["memory"]], MEGABYTES_BAR, unit="MB")
     return report.finish()
 
 

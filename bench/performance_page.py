@@ -38,6 +38,8 @@ def page(record: dict[str, Any], crowd: dict[str, Any]) -> str:
         lines = [work_line(work, rows) for work, rows in works.items()]
         if title == "Service":
             lines.append(crowd_line(crowd))
+        if not lines:
+            continue
         parts.append("\n".join([f"## {title}\n", HEAD, *lines]))
     return "\n\n".join(parts) + "\n"
 

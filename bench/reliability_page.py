@@ -13,7 +13,17 @@ from bench.campaign import RECORD, recorded
 
 _PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 _TABLES = {
-    "results": ("trials", "acknowledged", "found", "lost", "corrupt", "silent", "recovered", "named as lost"),
+    "results": (
+        "trials",
+        "acknowledged",
+        "lost",
+        "corrupt",
+        "found",
+        "harmless",
+        "silent",
+        "recovered",
+        "named as lost",
+    ),
     "hostile": ("trials", "minutes", "processor_minutes", "findings"),
 }
 
@@ -36,7 +46,7 @@ def load_table(rounds: list[dict[str, Any]]) -> str:
     """Return a table of crowds on the service, a row for each."""
     rows = [("crowd", "requests", "writes", "refused", "lost", "p50, ms", "p99, ms", "memory an hour", "load")]
     for line in rounds:
-        crowd = f"{line['clients']} clients, {line['minutes']:g} minutes, {line['date']}"
+        crowd = f"{line['fault']}, {line['clients']} clients, {line['minutes']:g} minutes, {line['date']}"
         counts = (f"{line[name]:,}" for name in ("requests", "writes", "refused", "lost", "p50_ms", "p99_ms"))
         busy = f"{line['load_before']} to {line['load']}"
         rows.append((crowd, *counts, f"{line['memory_an_hour']:+.1%}".replace("%", " %"), busy))

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
+
 USER = "postgres"
 
 
@@ -87,9 +89,11 @@ class PostgresServer:
 
     def kill(self) -> None:
         """End the server and all its processes at once."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for number in (self._process.pid, *map(int, children)):
-            os.kill(number, signal.SIGKILL)
+        children = psutil.Process(self._process.pid).children()
+        # First, for it would start others in their place.
+        self._process.kill()
+        for child in children:
+            child.kill()
         self._process.wait()
         self._log.close()
 
