@@ -29,11 +29,13 @@ def test_the_list_needs_neither_network_nor_the_library_of_the_hub(models: Path)
     code = "import sys; from diptych.cli import main; sys.argv[1:] = ['models', 'list', '--json']\ntry: main()\n"
     code += "finally: assert not sys.modules.keys() & {'huggingface_hub', 'httpx2', 'onnxruntime'}"
     (models / "mine").mkdir(parents=True)
+    (models / ".partial" / "owner--large").mkdir(parents=True)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     listed = {row["name"]: row for row in json.loads(ended.stdout)}
     assert listed["siglip2-b16"]["size"] == 785
     assert listed["siglip2-b16"]["state"] == ""
     assert listed["mobileclip-s1"]["research_only"]
+    assert listed["owner--large"]["state"] == "in part"
     assert (listed["mine"]["state"], listed["mine"]["folder"]) == ("here, unlocked", str(models / "mine"))
 
 

@@ -49,6 +49,12 @@ def partial_folder(name: str) -> Path:
     return models_folder() / ".partial" / name
 
 
+def partial_models() -> set[str]:
+    """Return the names of models that are here in part, because fetching them was interrupted."""
+    shelf = partial_folder("")
+    return {folder.name for folder in shelf.iterdir() if folder.is_dir()} if shelf.is_dir() else set()
+
+
 def installed_models() -> dict[str, Path]:
     """Return the models that are here, by name: those that were fetched, and folders that somebody put there."""
     shelves = (cache_folder() / "joint", models_folder())

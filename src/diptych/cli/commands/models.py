@@ -55,10 +55,11 @@ MaxSizeOption = Annotated[float, typer.Option(metavar="GB", min=0, help="Refuse 
 def list_models(as_json: JsonOption = False) -> None:
     """List the joint models that can be fetched, and those that are here; no network is asked."""
     from diptych.hub.catalogue import ModelSource, catalogue, is_research_only
-    from diptych.hub.place import folder_of, installed_models, models_folder
+    from diptych.hub.place import folder_of, installed_models, models_folder, partial_models
 
     here = installed_models()
-    others = (ModelSource(name=name, repository="") for name in here.keys() - catalogue().keys())
+    names = sorted((here.keys() | partial_models()) - catalogue().keys())
+    others = (ModelSource(name=name, repository="") for name in names)
     rows = [(source, _state(source, here.get(source.name))) for source in (*catalogue().values(), *others)]
     if as_json:
         print_json(
@@ -94,10 +95,10 @@ def _cells(source: ModelSource) -> list[str]:
 
 def _state(source: ModelSource, folder: Path | None) -> str:
     from diptych.hub.lock import read_lock
-    from diptych.hub.place import partial_folder
+    from diptych.hub.place import partial_models
 
     if folder is None:
-        return "in part" if partial_folder(source.name).is_dir() else ""
+        return "in part" if source.name in partial_models() else ""
     try:
         lock = read_lock(folder)
     except ModelFileError:
