@@ -6,20 +6,19 @@ BIN := $(VENV)/bin
 WORK := build
 READY := $(VENV)/.ready
 
-# The libraries that joint models come from fill an environment of their own; these of them ask for yet more.
-ORIGINALS := open_clip_torch==3.3.0 timm==1.0.30 torchvision==0.28.0
-
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 # For all systems and for Python 3.11 and later. PyTorch is installed as pyproject.toml says, because there are several
-# builds of one version, with hashes of their own, and those for graphics cards ask for gigabytes of libraries.
+# builds of one version, with hashes of their own, and those for graphics cards ask for gigabytes of libraries; so has
+# torchvision, whose build is that of PyTorch.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
-	--no-emit-package torch --excludes requirements/excluded.txt --overrides requirements/overrides.txt \
+	--no-emit-package torch --no-emit-package torchvision \
+	--excludes requirements/excluded.txt --overrides requirements/overrides.txt \
 	--custom-compile-command 'make lock' $(UPGRADE)
 heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help strace run test test-all test-methods test-collection test-service test-page test-documents test-joint lint types \
+.PHONY: help strace run test test-all test-methods test-collection test-service test-page test-documents lint types \
 	quick browser docs-check package docs format bench campaigns \
 	lock notice audit advisories sbom container pin-base clean
 
@@ -56,9 +55,6 @@ test-page: $(READY) browser ## shard: the page in a browser
 
 test-documents: $(VENV)/.ready-torch docs-check package ## shard: documents, examples, golden files, package
 	$(call full,documents)
-
-test-joint: $(WORK)/joint/.ready ## compare joint models with Transformers, OpenCLIP and timm, in another environment
-	@$(WORK)/joint/bin/python -m pytest -p no:cacheprovider -W ignore tests/encoders/joint/originals
 
 lint: $(READY) ## ruff: rules and format
 	$(call heading,lint)
@@ -175,14 +171,8 @@ $(READY): requirements/build.txt requirements/test.txt pyproject.toml | $(BIN)/p
 $(VENV)/.ready-torch: $(READY)
 	$(call heading,installing PyTorch)
 	@$(BIN)/python -m pip install --quiet --quiet $$($(BIN)/python -c \
-		'import tomllib; deep = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["deep"]; \
-		print(*(each for each in deep if each.startswith("torch")))')
-	@touch $@
-
-$(WORK)/joint/.ready: pyproject.toml
-	@$(PYTHON) -m venv $(WORK)/joint
-	@$(WORK)/joint/bin/python -m pip install --quiet --quiet --editable '.[originals]'
-	@$(WORK)/joint/bin/python -m pip install --quiet --quiet --no-deps $(ORIGINALS)
+		'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+		print(*{each for name in ("deep", "joint") for each in extras[name] if each.startswith("torch")})')
 	@touch $@
 
 $(WORK)/tools/.ready: requirements/tools.txt

@@ -2,12 +2,12 @@
 
     python -m bench.indexing [--quick] [--rclip PROGRAM]
 
-The photos are Flickr8k's, of 500 × 375 pixels, and the same enlarged to 4,000 × 3,000; the collection and the cache of
-features start empty, and the start of the program is part of every run. Bare decoding is threads that read photos at
-the size that networks need. rclip and Diptych are given one network, CLIP ViT-B/32 with random weights that
-Transformers writes: rclip finds it in place of what it would fetch from a hub, and points of both are compared. Then
-the network alone reads the photographs that come with Diptych, beside Transformers, in one thread. Where rclip or
-Transformers is missing there is nothing to compare.
+The photos are Flickr8k's, of 500 × 375 pixels, and the same enlarged to 4,000 × 3,000; the collection and the cache
+of features start empty, and the start of the program is part of every run. Bare decoding is threads that read photos
+at the size that networks need. rclip and Diptych are given one network, CLIP ViT-B/32 with random weights that
+Transformers writes and Diptych exports: rclip finds it in place of what it would fetch from a hub, and points of both
+are compared. Then the network alone reads the photographs that come with Diptych, beside Transformers, in one thread.
+Where rclip or Transformers is missing there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from diptych.arrays import unit_rows
 from diptych.cluster import available_processors
 from diptych.collection import Collection
 from diptych.data import load_dataset
-from diptych.encoders import EfficientNetLite, JointImageEncoder
+from diptych.encoders import EfficientNetLite, JointImageEncoder, export_folder
 
 AGAIN_BAR = 50
 LARGE_SIZE = (4000, 3000)
@@ -190,7 +190,8 @@ def least_cosine(first: np.ndarray, second: np.ndarray) -> float:
 def beside_transformers(report: SpeedReport, room: Path) -> None:
     """Compare the network alone."""
     theirs = write_clip(room / "clip", 224)
-    ours = JointImageEncoder(folder=str(room / "clip"), batch_size=BATCH, n_threads=1).transform
+    made = export_folder(room / "clip", room / "exported")
+    ours = JointImageEncoder(folder=str(made.folder), batch_size=BATCH, n_threads=1).transform
     least = least_cosine(ours(PHOTOGRAPHS), theirs(PHOTOGRAPHS))
     report.hold("points as Transformers'", least >= MIN_COSINE, f"least cosine {least:.6f}")
     work, peers = f"CLIP ViT-B/32 of {len(PHOTOGRAPHS)} photographs", {"Transformers": lambda: theirs(PHOTOGRAPHS)}
@@ -255,7 +256,8 @@ def export(clip: Path, folder: Path) -> None:
 def beside_rclip(report: SpeedReport, program: str, paths: list[Path], room: Path) -> None:
     """Compare indexing and a first search, with all cores and by the clock."""
     write_clip(room / "clip", RCLIP_SIDE)
-    rclip, ours = Rclip(program, room / "clip", room), Program(room, "--retriever", str(room / "clip"))
+    made = export_folder(room / "clip", room / "exported")
+    rclip, ours = Rclip(program, room / "clip", room), Program(room, "--retriever", str(made.folder))
     photos = copied(paths, room / "photos")
     ours.first(copied(paths[:4], room / "few"))
     turns = [(ours.first(photos) + ours.search(), rclip.first(photos)) for _ in range(REPEATS)]

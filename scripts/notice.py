@@ -31,9 +31,9 @@ They come with the extras formats, ocr, sift and words; none is in the container
 _PACKAGES_HEAD = "All packages of the locks"
 _PACKAGES = """\
 As their metadata declares, in the versions of requirements/test.txt, build.txt and container.txt (marked *), and
-PyTorch. Compiled libraries inside them have licences of their own, which lie beside the metadata of the installed
-package, in the container under /opt/diptych/lib. The base image has Debian's packages and Python, whose terms are under
-/usr/share/doc there.
+PyTorch and torchvision. Compiled libraries inside them have licences of their own, which lie beside the metadata of the
+installed package, in the container under /opt/diptych/lib. The base image has Debian's packages and Python, whose terms
+are under /usr/share/doc there.
 """
 
 
@@ -79,7 +79,7 @@ def section(title: str, *parts: str) -> str:
 def notice() -> str:
     """Return the whole text."""
     container = locked_names("container")
-    everything = sorted(container | locked_names("test") | locked_names("build") | {"torch"})
+    everything = sorted(container | locked_names("test") | locked_names("build") | {"torch", "torchvision"})
     star = {name: " *" if name in container else "" for name in everything}
     bundled = [
         f"{one.name}: {one.licence}\n"

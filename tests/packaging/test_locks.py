@@ -24,7 +24,7 @@ MACHINES = [
     for python, machine in itertools.product(("3.11", "3.12", "3.13"), ("x86_64", "aarch64"))
 ]
 # There are several builds of it, with hashes of their own: `make lock` leaves it out.
-NOT_LOCKED = {"torch"}
+NOT_LOCKED = {"torch", "torchvision"}
 
 
 def pins(name: str) -> Iterator[tuple[Requirement, set[str]]]:

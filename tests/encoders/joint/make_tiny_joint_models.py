@@ -1,12 +1,11 @@
-"""Write the tiny joint models that the tests compare with, and what transformers itself makes of them.
+"""Write the tiny exported model that the quick tests run, and what transformers itself makes of it.
 
-Needs torch, transformers, onnx and Pillow, which the tests then do not:
+Needs torch, transformers and Pillow, which those tests then do not:
 
     python tests/encoders/joint/make_tiny_joint_models.py tests/encoders/joint/fixtures
 
-The networks have random weights. Folders ``clip`` (float16 weights), ``siglip`` (bfloat16 weights) and ``exported``
-(ONNX files of the first) are models as users have them; ``inputs``, ``expected_*`` and ``preparations`` are what to put
-in and what must come out.
+The network has random weights. The folder ``exported`` is a model as users have it; ``pictures``, ``texts``,
+``expected_clip`` and ``preparations`` are what to put in and what must come out.
 """
 
 from __future__ import annotations
@@ -20,16 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.numpy import save_file
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     CLIPConfig,
     CLIPImageProcessorPil,
     CLIPModel,
     CLIPTokenizer,
-    PreTrainedTokenizerFast,
-    SiglipConfig,
     SiglipImageProcessorPil,
-    SiglipModel,
 )
 
 TEXTS = [
@@ -63,8 +58,8 @@ def main(folder: Path) -> None:
     write_preparations(folder, pictures)
     with torch.no_grad():
         write_clip(folder, pictures)
-        write_siglip(folder, pictures)
         write_exported(folder)
+    shutil.rmtree(folder / "clip")
 
 
 def make_pictures() -> dict[str, np.ndarray]:
@@ -94,7 +89,7 @@ def write_preparations(folder: Path, pictures: dict[str, np.ndarray]) -> None:
 
 
 def write_clip(folder: Path, pictures: dict[str, np.ndarray]) -> None:
-    """Write a CLIP model whose end of text is named, and a configuration with the legacy rule beside it."""
+    """Write a CLIP model, and what it makes of the inputs."""
     tokenizer = clip_tokenizer()
     text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 20, "hidden_act": "quick_gelu"}
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
@@ -105,12 +100,10 @@ def write_clip(folder: Path, pictures: dict[str, np.ndarray]) -> None:
     tokenizer.save_pretrained(place)
     tokenizer.backend_tokenizer.model.save(str(place))
     CLIPImageProcessorPil(**PREPARATIONS["clip"]).save_pretrained(place)
-    for name, end in (("clip", tokenizer.eos_token_id), ("clip_legacy", 2)):
-        model = CLIPModel.from_pretrained(place, dtype=torch.float32, attn_implementation="eager").eval()
-        model.text_model.eos_token_id = end
-        batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=20, return_tensors="pt")
-        pixels = prepared(CLIPImageProcessorPil.from_pretrained(place), pictures)
-        save_expected(model(**batch, pixel_values=pixels), batch, folder / f"expected_{name}.safetensors")
+    model = CLIPModel.from_pretrained(place, dtype=torch.float32, attn_implementation="eager").eval()
+    batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=20, return_tensors="pt")
+    pixels = prepared(CLIPImageProcessorPil.from_pretrained(place), pictures)
+    save_expected(model(**batch, pixel_values=pixels), batch, folder / "expected_clip.safetensors")
 
 
 def clip_tokenizer() -> CLIPTokenizer:
@@ -121,35 +114,6 @@ def clip_tokenizer() -> CLIPTokenizer:
     tokens = [*signs, *(f"{sign}</w>" for sign in signs), "<|startoftext|>", "<|endoftext|>"]
     tokens += ["".join(pair) for pair in pairs]
     return CLIPTokenizer(vocab={token: number for number, token in enumerate(tokens)}, merges=pairs)
-
-
-def write_siglip(folder: Path, pictures: dict[str, np.ndarray]) -> None:
-    """Write a SigLIP model; its pictures do not divide evenly into patches."""
-    tokenizer = siglip_tokenizer()
-    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 16, "projection_size": 32}
-    vision = {**LAYERS, "image_size": 30, "patch_size": 8}
-    place = folder / "siglip"
-    save_model(randomised(SiglipModel(SiglipConfig(text_config=text, vision_config=vision))), place, torch.bfloat16)
-    tokenizer.save_pretrained(place)
-    SiglipImageProcessorPil(**PREPARATIONS["siglip"]).save_pretrained(place)
-    model = SiglipModel.from_pretrained(place, dtype=torch.float32, attn_implementation="eager").eval()
-    batch = tokenizer(TEXTS, padding="max_length", truncation=True, max_length=16, return_tensors="pt")
-    pixels = prepared(SiglipImageProcessorPil.from_pretrained(place), pictures)
-    output = model(input_ids=batch["input_ids"], pixel_values=pixels)
-    save_expected(output, batch, folder / "expected_siglip.safetensors")
-
-
-def siglip_tokenizer() -> PreTrainedTokenizerFast:
-    """Return a tokenizer of whole words that ends texts, and fills them up, with the same token."""
-    words = sorted({word for text in TEXTS for word in text.lower().replace("!", "").split()})
-    vocabulary = {token: number for number, token in enumerate(["<unk>", "</s>", *words[::2]])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("!", "")])
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="</s>", eos_token="</s>", unk_token="<unk>", model_max_length=16
-    )
 
 
 def write_exported(folder: Path) -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,16 +71,16 @@ class ImageEncoder(Encoder):
         return read_picture(picture, shortest_side=self.reading_side)
 
     @abstractmethod
-    def prepare(self, picture: Picture) -> AnyArray:
+    def prepare(self, picture: Picture) -> Any:
         """Read one picture and make of it what :meth:`encode_prepared` takes; threads may call this."""
 
-    def held(self, picture: Picture) -> AnyArray | None:
+    def held(self, picture: Picture) -> Any:
         """Return what :meth:`prepare` would, where a picture brings it along."""
         del picture
         return None
 
     @abstractmethod
-    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+    def encode_prepared(self, prepared: Sequence[Any]) -> FloatArray:
         """Return one row of features for each prepared picture, at least one."""
 
     def fit(self, items: Sequence[Picture]) -> Self:
@@ -123,13 +123,13 @@ class ImageEncoder(Encoder):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> AnyArray | Future[AnyArray]:
+    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> Any:
         held = self.held(items[row]) if is_listed(items) else None
         # A thread fetches its item itself, so that a lazy sequence is never made here.
         return pool.submit(lambda: self.prepare(items[row])) if held is None else held
 
-    def _encoded(self, batch: list[tuple[int, AnyArray | Future[AnyArray]]]) -> EncodedBatch:
-        prepared: dict[int, AnyArray] = {}
+    def _encoded(self, batch: list[tuple[int, Any]]) -> EncodedBatch:
+        prepared: dict[int, Any] = {}
         failures: dict[int, str] = {}
         for row, begun in batch:
             try:

@@ -10,16 +10,23 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from diptych.encoders.joint.joint_folder import LAYOUT_FILES, JointFolder
+from diptych.encoders.joint.joint_folder import LAYOUT_FILES
 from diptych.encoders.joint.joint_model import JointModel, open_joint_folder
-from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
-from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
+from diptych.encoders.joint.onnx_folder import (
+    IMAGE_TOWER_NAMES,
+    OPEN_CLIP_CONFIG,
+    OPEN_CLIP_PREPROCESSOR,
+    TEXT_TOWER_NAMES,
+    find_tower,
+    has_tower,
+)
 from diptych.errors import DiptychError, ModelFileError
 
 # Another file that does as well, or several that do together.
 _INSTEAD = {
     "model.safetensors": (("model.safetensors.index.json",),),
-    "preprocessor_config.json": (("processor_config.json",), (OPEN_CLIP_CONFIG,)),
+    "preprocessor_config.json": (("processor_config.json",), (OPEN_CLIP_CONFIG,), (OPEN_CLIP_PREPROCESSOR,)),
+    "tokenizer.json": (("textual/tokenizer.json",), ("vocab.json",), ("spiece.model",), ("tokenizer.model",)),
 }
 _OPTIONAL = ("tokenizer_config.json",)
 _TOWERS = {"onnx/vision_model.onnx": IMAGE_TOWER_NAMES, "onnx/text_model.onnx": TEXT_TOWER_NAMES}
@@ -62,7 +69,7 @@ def check_joint_folder(folder: Path) -> FolderCheck:
     except DiptychError as error:
         layout = _likely_layout(path)
         return FolderCheck(str(path), layout, _files(path, layout), problem=str(error))
-    layout = _layout_of(opened)
+    layout = opened.layout
     files = _files(path, layout)
     try:
         pictures, texts = _speeds(path)
@@ -73,7 +80,7 @@ def check_joint_folder(folder: Path) -> FolderCheck:
             family=opened.family,
             n_features=opened.n_features,
             max_tokens=len(opened.open_text_tower(None).tokens(["word " * 1000])[0]),
-            preparation=opened.preparation.in_words,
+            preparation=opened.preparation_in_words,
             pictures_per_second=pictures,
             texts_per_second=texts,
         )
@@ -81,14 +88,8 @@ def check_joint_folder(folder: Path) -> FolderCheck:
         return FolderCheck(str(path), layout, files, problem=str(error), family=opened.family)
 
 
-def _layout_of(opened: JointFolder) -> str:
-    if isinstance(opened, OnnxFolder):
-        return "ONNX"
-    return "OpenCLIP" if isinstance(opened, OpenClipFolder) else "Transformers"
-
-
 def _likely_layout(path: Path) -> str:
-    if any(path.glob("*.onnx")) or any(path.glob("onnx/*.onnx")):
+    if has_tower(path):
         return "ONNX"
     return "OpenCLIP" if (path / OPEN_CLIP_CONFIG).is_file() else "Transformers"
 

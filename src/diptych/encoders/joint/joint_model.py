@@ -11,25 +11,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
+from diptych.arrays import FloatArray, unit_rows
 from diptych.data.folders import cache_folder
 from diptych.devices import batch_for_device
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_image
-from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower
-from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
-from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
-from diptych.encoders.joint.preparation import PicturePreparation
-from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
-from diptych.encoders.networks.model_files import read_model_json
-from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
-from diptych.encoders.text.text_network import TextNetworkEncoder
+from diptych.encoders.joint.joint_folder import JointFolder, Prepared, RunImageTower
+from diptych.encoders.joint.onnx_folder import OPEN_CLIP_CONFIG, OnnxFolder, has_tower
+from diptych.encoders.joint.torch_folder import TRANSFORMERS_WEIGHTS, OpenClipFolder, TransformersFolder
+from diptych.encoders.text.text_network import TextNetworkEncoder, TextTower
 from diptych.errors import InvalidInputError, ModelFileError
 
 _WHAT_TO_HAVE = (
-    "a joint model is config.json, model.safetensors, tokenizer.json and preprocessor_config.json (CLIP or SigLIP), or "
-    "onnx/vision_model.onnx and onnx/text_model.onnx with the last two"
+    "a joint model is onnx/vision_model.onnx and onnx/text_model.onnx with tokenizer.json and "
+    "preprocessor_config.json, or a folder of Transformers or OpenCLIP with its configuration and safetensors weights"
 )
 JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
 """The environment variable that names a model folder."""
@@ -38,36 +34,18 @@ JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
 def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
     """Recognise the layout of a model folder; an incomplete one is an error that names what is missing.
 
-    Safetensors weights are preferred to ONNX files, because they say how similarities become probabilities.
+    Exported networks are preferred to weights, because they run without PyTorch.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise ModelFileError(f"there is no folder {path}; pass the folder of a joint model: {_WHAT_TO_HAVE}")
-    if _has_weights(path) and read_model_json(path / "config.json", {}).get("model_type") in FAMILIES:
-        return HuggingFaceFolder(path)
-    if (path / OPEN_CLIP_CONFIG).is_file() and not _has_onnx(path):
-        return OpenClipFolder(path)
-    if _has_onnx(path):
+    if has_tower(path):
         return OnnxFolder(path)
-    if (path / "config.json").is_file():
-        return HuggingFaceFolder(path)
-    if not _has_weights(path):
-        Weights.of_folder(path)
-    raise ModelFileError(f"{path} lacks config.json; {_WHAT_TO_HAVE}")
-
-
-def _has_weights(path: Path) -> bool:
-    return any((path / name).is_file() for name in SAFETENSORS_FILES)
-
-
-def _has_onnx(path: Path) -> bool:
-    for names in (IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES):
-        try:
-            find_tower(path, names)
-        except ModelFileError:
-            continue
-        return True
-    return False
+    if (path / OPEN_CLIP_CONFIG).is_file():
+        return OpenClipFolder(path)
+    if any((path / name).is_file() for name in ("config.json", *TRANSFORMERS_WEIGHTS)):
+        return TransformersFolder(path)
+    raise ModelFileError(f"{path} holds no model; {_WHAT_TO_HAVE}")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,7 +53,7 @@ class JointTower(Encoder):
     """One tower of a joint model, named by what its folder holds and not by where that lies."""
 
     learns: ClassVar[bool] = False
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     folder: str
 
@@ -130,27 +108,24 @@ class JointImageEncoder(JointTower, ImageEncoder):
     @property
     def reading_side(self) -> int:
         """The shortest side, in pixels, below which pictures need not be read any larger."""
-        return self._preparation().reading_side
+        return self.model().reading_side
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used, or the folder does not hold a whole model."""
         super().check_parameters()
-        self._preparation()
+        self.model()
 
     def read(self, picture: Picture) -> NDArray[np.uint8]:
         """Return upright RGB pixels, without transparency, as large as this encoder can use."""
         return np.asarray(read_image(picture, shortest_side=self.reading_side).convert("RGB"))
 
-    def prepare(self, picture: Picture) -> AnyArray:
-        """Read one picture and resize, crop and normalise it as the model's configuration says."""
-        return self._preparation().apply(read_image(picture, shortest_side=self.reading_side))
+    def prepare(self, picture: Picture) -> Prepared:
+        """Read one picture and resize, crop and normalise it as the model was trained."""
+        return self.model().prepare(read_image(picture, shortest_side=self.reading_side))
 
-    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+    def encode_prepared(self, prepared: Sequence[Prepared]) -> FloatArray:
         """Return one row of unit length for each prepared picture."""
-        return unit_rows(self._tower()(np.stack(prepared)))
-
-    def _preparation(self) -> PicturePreparation:
-        return self._made_once(("preparation", self.folder), lambda: self.model().preparation)
+        return unit_rows(self._tower()(prepared))
 
     def _tower(self) -> RunImageTower:
         key = (self.folder, self.threads)
@@ -184,7 +159,7 @@ class JointTextEncoder(JointTower, TextNetworkEncoder):
         """Raise unless the folder holds a model."""
         self.model()
 
-    def _tower(self) -> JointTextTower:
+    def _tower(self) -> TextTower:
         key = (self.folder, self.n_threads)
         return self._made_once(key, lambda: self.model().open_text_tower(self.n_threads))
 
@@ -192,18 +167,13 @@ class JointTextEncoder(JointTower, TextNetworkEncoder):
 class JointModel:
     """Two encoders into one space, and how similarities in it become probabilities.
 
-    Three layouts of folders are recognised:
+    Exported networks run on ONNX Runtime, in either usual layout: ``onnx/vision_model.onnx`` and
+    ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with ``preprocessor_config.json``, or
+    ``visual/model.onnx`` and ``textual/model.onnx`` with OpenCLIP's ``config.json``. Folders of Transformers
+    (``config.json``, ``model.safetensors``) and OpenCLIP (``open_clip_config.json``, ``open_clip_model.safetensors``)
+    are run by these libraries, ``pip install 'diptych[joint]'``; `export_folder` writes ONNX from them.
 
-    - Hugging Face: ``config.json`` (``model_type`` clip or siglip), ``model.safetensors`` (or its parts and their
-      index), ``tokenizer.json`` and ``preprocessor_config.json``;
-    - ONNX: ``onnx/vision_model.onnx`` and ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with the
-      last two, as MobileCLIP is read;
-    - OpenCLIP: ``open_clip_config.json``, ``open_clip_model.safetensors`` and the tokenizer.
-
-    ``diptych doctor`` checks a folder and says which files of a known model to put where.
-
-    Nothing is ever downloaded, and nothing in the folder is executed: pickled weights are refused, with the command
-    that converts them.
+    Nothing is ever downloaded, and nothing in the folder is executed: pickled weights are refused.
 
     Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021; Zhai et al.,
     "Sigmoid loss for language image pre-training", ICCV 2023. Use it whenever you have the weights of such a model: it
@@ -266,7 +236,8 @@ class JointModel:
         """
         if self.logit_scale is None:
             raise InvalidInputError(
-                "this model's files do not say how similarities become probabilities; use its safetensors weights"
+                "this model's files do not say how similarities become probabilities; use its safetensors weights, or "
+                "an export of them by `diptych models export`"
             )
         logits = self.logit_scale * np.asarray(similarity, dtype=np.float64) + (self.logit_bias or 0.0)
         if self.logit_bias is not None:

@@ -1,11 +1,9 @@
-"""What pictures and texts go through before a joint model sees them, because its training did so."""
+"""What pictures and texts go through before an exported model sees them, as the files beside it say."""
 
 from __future__ import annotations
 
 import html
-import re
 import string
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,52 +18,16 @@ from diptych.errors import ModelFileError
 Clean = Callable[[str], str]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_TERMINAL_COLOUR = re.compile("\x1b\\[[0-9;]*[a-zA-Z]")
-_LINE_BREAKS = re.compile("\r\n|[\r\x85\u2028\u2029]")
-_LIGATURES = "ĲĳŉǄǅǆǇǈǉǊǋǌǱǲǳﬀﬁﬂﬃﬄﬅﬆ"
-_CURLED = {"'": "\u02bc\u2018\u2019\u201a\u201b", '"': "\u201c\u201d\u201e\u201f"}
-_UNWANTED = (*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F, *range(0x206A, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFD))
-
-
-def _plain_forms() -> dict[int, str]:
-    """Return what takes the place of letters that are one sign by accident, of odd widths, quotes and controls."""
-    forms = dict.fromkeys(_UNWANTED, "")
-    # U+FF01 to U+FFEF are the letters of East Asian grids, half or twice as wide as their plain forms.
-    forms |= {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFF0)}
-    forms[0x3000] = " "
-    for sign in _LIGATURES:
-        _, *parts = unicodedata.decomposition(sign).split()
-        forms[ord(sign)] = "".join(chr(int(part, 16)) for part in parts)
-    for plain, curled in _CURLED.items():
-        forms |= {ord(sign): plain for sign in curled}
-    return forms
-
-
-_PLAIN_FORMS = _plain_forms()
-
-
-def plain_text(text: str) -> str:
-    """Return a text with HTML's entities as characters and with plain quotes, letters and spaces.
-
-    OpenCLIP has this done by the library ftfy, whose other work, mending text that was decoded in the wrong encoding
-    ("schÃ¶n" for "schön"), is not done here.
-
-    >>> plain_text("Tom &amp;amp; Jerry’s “ﬁrst” ＢＯＡＴ ")
-    'Tom & Jerry\\'s "first" BOAT'
-    """
-    # Text with a < may be HTML itself, and its entities are then meant; they become characters in the end only.
-    before, literal = None, "<" in text
-    while text != before:
-        before = text
-        unescaped = text if literal else html.unescape(text)
-        coloured = _LINE_BREAKS.sub("\n", _TERMINAL_COLOUR.sub("", unescaped))
-        text = unicodedata.normalize("NFC", coloured.translate(_PLAIN_FORMS))
-    return html.unescape(html.unescape(text)).strip()
+_CURLED = str.maketrans({**dict.fromkeys("\u2018\u2019", "'"), **dict.fromkeys("\u201c\u201d", '"')})
 
 
 def single_spaced(text: str) -> str:
-    """Return a text with one space wherever it has white space, and none at its ends."""
-    return " ".join(text.split())
+    """Return a text without HTML's entities and curly quotes, with one space wherever it has white space.
+
+    >>> single_spaced(" Tom &amp;amp;  Jerry’s ")
+    "Tom & Jerry's"
+    """
+    return " ".join(html.unescape(html.unescape(text)).translate(_CURLED).split())
 
 
 def without_punctuation(text: str) -> str:
@@ -74,42 +36,35 @@ def without_punctuation(text: str) -> str:
     >>> without_punctuation("A cat,  a DOG!")
     'a cat a dog'
     """
-    return single_spaced(text.lower().translate(_NO_PUNCTUATION))
+    return " ".join(text.lower().translate(_NO_PUNCTUATION).split())
 
 
-def _open_clip_canonical(text: str) -> str:
-    return without_punctuation(plain_text(text).replace("_", " "))
-
-
-def _open_clip_spaced(text: str) -> str:
-    return single_spaced(plain_text(text))
-
-
-def _open_clip_lower(text: str) -> str:
-    return _open_clip_spaced(text).lower()
+def _canonical(text: str) -> str:
+    return without_punctuation(single_spaced(text).replace("_", " "))
 
 
 OPEN_CLIP_CLEANING: dict[str, Clean] = {
-    "canonicalize": _open_clip_canonical,
-    "lower": _open_clip_lower,
-    "whitespace": _open_clip_spaced,
+    "canonicalize": _canonical,
+    "lower": lambda text: single_spaced(text).lower(),
+    "whitespace": single_spaced,
 }
 """The ways of cleaning that a configuration of OpenCLIP may name."""
 
 _BICUBIC = int(Image.Resampling.BICUBIC)
-# Pictures are read at full size up to twice this many times what the network sees, which no camera reaches; larger
-# ones may be averaged first: each pixel that the network sees is a mean over a thousand.
-_DETAIL = 16
+_FILTERS = {"bicubic": _BICUBIC, "bilinear": int(Image.Resampling.BILINEAR)}
+_CLIP_MEAN, _CLIP_DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+DETAIL = 16
+"""Pictures are read at full size up to twice this many times what the network sees, which no camera reaches; larger
+ones may be averaged first: each pixel that the network sees is a mean over a thousand."""
 
 
 @dataclass(frozen=True)
 class PicturePreparation:
-    """Make a picture RGB, resize it, crop it in the middle, scale and normalise, as its model's configuration says.
+    """Make a picture RGB, resize it, crop it in the middle or put it on a square, scale and normalise.
 
-    Transformers and OpenCLIP differ in two things. Transformers makes the picture RGB first; OpenCLIP resizes it as it
-    is stored, which shows where it is transparent, CMYK or has a palette. And where the crop cannot be in the very
-    middle, Transformers goes to the pixel before and OpenCLIP to the even one. Both forget transparency: what shows is
-    the colour that the file has there.
+    Transformers makes the picture RGB first; OpenCLIP resizes it as it is stored, which shows where it is transparent,
+    CMYK or has a palette. Where the crop cannot be in the very middle, Transformers goes to the pixel before and
+    OpenCLIP to the even one.
     """
 
     size: tuple[int, int] | int | None  # (height, width), or the shortest side, which keeps the proportions
@@ -119,6 +74,7 @@ class PicturePreparation:
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
     like_open_clip: bool = False
+    fill: int | None = None  # the colour around a picture whose longest side is resized to fit
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PicturePreparation:
@@ -140,6 +96,27 @@ class PicturePreparation:
                 "image_std, and crop_size where the picture is cropped: copy preprocessor_config.json again"
             ) from error
 
+    @classmethod
+    def from_open_clip(cls, config: Mapping[str, Any], side: Any) -> PicturePreparation:
+        """Read a ``preprocess_cfg`` of OpenCLIP; ``side`` counts where it does not say the size."""
+        mode = config.get("resize_mode") or "shortest"
+        interpolation = config.get("interpolation") or "bicubic"
+        if mode not in ("shortest", "squash", "longest") or interpolation not in _FILTERS:
+            raise ModelFileError(
+                f"pictures are prepared with resize_mode={mode!r} and interpolation={interpolation!r}, which is not "
+                "supported; take an edition of the model with shortest, squash or longest, and bicubic or bilinear"
+            )
+        size = _pair(config.get("size") or side)
+        return cls(
+            size=min(size) if mode == "shortest" else size,
+            crop=size if mode == "shortest" else None,
+            resample=_FILTERS[interpolation],
+            mean=tuple(config.get("mean") or _CLIP_MEAN),
+            deviation=tuple(config.get("std") or _CLIP_DEVIATION),
+            like_open_clip=True,
+            fill=int(config.get("fill_color") or 0) if mode == "longest" else None,
+        )
+
     @property
     def output_size(self) -> tuple[int, int] | None:
         """The (height, width) that every picture gets, or None when that depends on the picture."""
@@ -148,7 +125,7 @@ class PicturePreparation:
     @property
     def reading_side(self) -> int:
         """The shortest side, in pixels, below which pictures need not be read any larger."""
-        return _DETAIL * max(*_sides(self.size), *_sides(self.crop))
+        return DETAIL * max(*_sides(self.size), *_sides(self.crop))
 
     @property
     def in_words(self) -> str:
@@ -157,11 +134,10 @@ class PicturePreparation:
         >>> PicturePreparation(size=224, crop=(224, 224)).in_words
         'shortest side 224 pixels, bicubic, middle 224 × 224'
         """
-        filter_name = Image.Resampling(self.resample).name.lower()
         steps = []
         if self.size is not None:
             sides = f"{self.size[1]} × {self.size[0]}" if isinstance(self.size, tuple) else f"shortest side {self.size}"
-            steps = [f"{sides} pixels", filter_name]
+            steps = [f"{sides} pixels", Image.Resampling(self.resample).name.lower()]
         if self.crop is not None:
             steps.append(f"middle {self.crop[1]} × {self.crop[0]}")
         return ", ".join(steps) or "as it is"
@@ -177,10 +153,16 @@ class PicturePreparation:
             height, width = self.crop
             left, top = self._offset(image.width - width), self._offset(image.height - height)
             image = image.crop((left, top, left + width, top + height))
-        pixels = np.asarray(image.convert("RGB"))
+        image = image.convert("RGB")
+        if self.fill is not None and isinstance(self.size, tuple):
+            height, width = self.size
+            square = Image.new("RGB", (width, height), (self.fill,) * 3)
+            square.paste(image, ((width - image.width) // 2, (height - image.height) // 2))
+            image = square
         # A byte of a colour always becomes the same number, which is looked up sooner than it is computed.
         values = np.arange(256, dtype=np.float32)[:, None] * np.float32(self.scale)
         table = (values - np.array(self.mean, dtype=np.float32)) / np.array(self.deviation, dtype=np.float32)
+        pixels = np.asarray(image)
         normalised = np.empty((3, *pixels.shape[:2]), dtype=np.float32)
         for colour, numbers in enumerate(np.broadcast_to(table, (256, 3)).T):
             np.take(numbers, pixels[:, :, colour], out=normalised[colour], mode="clip")
@@ -191,11 +173,14 @@ class PicturePreparation:
         return round(excess / 2) if self.like_open_clip else excess // 2
 
     def _target(self, size: tuple[int, int]) -> tuple[int, int]:
-        if isinstance(self.size, tuple):
+        if not isinstance(self.size, tuple):
+            shortest = self.size or min(size)
+            width, height = (int(shortest * side / min(size)) for side in size)
+            return width, height
+        if self.fill is None:
             return self.size[1], self.size[0]
-        shortest = self.size or min(size)
-        width, height = (int(shortest * side / min(size)) for side in size)
-        return width, height
+        width, height = (round(side * min(self.size) / max(size)) for side in size)
+        return max(1, width), max(1, height)
 
 
 def _size(value: Any, *, proportional: bool) -> tuple[int, int] | int:
@@ -209,6 +194,8 @@ def _size(value: Any, *, proportional: bool) -> tuple[int, int] | int:
 def _pair(value: Any) -> tuple[int, int]:
     if isinstance(value, Mapping):
         return int(value["height"]), int(value["width"])
+    if isinstance(value, (list, tuple)):
+        return int(value[0]), int(value[-1])
     return int(value), int(value)
 
 

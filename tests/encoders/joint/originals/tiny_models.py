@@ -14,32 +14,42 @@ import sentencepiece
 import timm
 import torch
 from numpy.typing import NDArray
-from onnxruntime import InferenceSession
-from onnxruntime.quantization import quantize_dynamic
 from open_clip.tokenizer import SimpleTokenizer
 from PIL import Image, ImageOps
 from safetensors.torch import save_model
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
+    AltCLIPConfig,
+    AltCLIPModel,
     AutoImageProcessor,
+    ChineseCLIPConfig,
+    ChineseCLIPImageProcessor,
+    ChineseCLIPModel,
     CLIPConfig,
     CLIPImageProcessor,
     CLIPModel,
     CLIPTokenizer,
+    MetaClip2Config,
+    MetaClip2Model,
+    PreTrainedTokenizerFast,
+    Siglip2Config,
+    Siglip2ImageProcessor,
+    Siglip2Model,
     Siglip2Tokenizer,
     SiglipConfig,
     SiglipImageProcessor,
     SiglipModel,
     SiglipTokenizer,
+    XLMRobertaConfig,
 )
 from transformers.convert_slow_tokenizer import import_protobuf
 from transformers.image_utils import load_image
 
-from .samples import TEXTS, photo
+from .samples import TEXTS
 
 Rows = NDArray[np.float32]
 LAYERS = {"hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-PIECES = 90
+PIECES = 70
 CORPUS = [text.lower() for text in TEXTS if text] + ["photo of a dog on a boat in the sea with snow"] * 5
 
 
@@ -61,18 +71,7 @@ def randomised(model: Any) -> Any:
                 centre = 1.0 if values.dim() == 1 and name.endswith("weight") else 0.0
                 spread = 0.25 if values.dim() < 3 else values[0].numel() ** -0.5
                 values.copy_(centre + spread * torch.randn(values.shape, generator=generator))
-        settle(model)
     return model.eval()
-
-
-def settle(model: Any) -> None:
-    """Let batch normalisations see some pictures, without which a deep network of random weights is chaotic."""
-    norms = [part for part in model.modules() if isinstance(part, torch.nn.BatchNorm2d)]
-    for norm in norms:
-        norm.momentum = None
-    if norms:
-        pictures = np.stack([photo(256, 256, seed) for seed in range(12)])
-        model.train().encode_image(torch.from_numpy(pictures).permute(0, 3, 1, 2) / 255)
 
 
 def unit(rows: torch.Tensor) -> Rows:
@@ -98,8 +97,8 @@ def hugging_face(folder: Path, model_class: Any, tokenizer: Any, **options: Any)
 
     def images(paths: Sequence[Path]) -> Rows:
         with torch.no_grad():
-            pixels = [processor(load_image(str(path)), return_tensors="pt")["pixel_values"] for path in paths]
-            return unit(pooled(model.get_image_features(pixel_values=torch.cat(pixels))))
+            prepared = processor([load_image(str(path)) for path in paths], return_tensors="pt")
+            return unit(pooled(model.get_image_features(**prepared)))
 
     def texts(given: Sequence[str]) -> Rows:
         with torch.no_grad():
@@ -203,7 +202,8 @@ def save_open_clip(folder: Path, model: dict[str, Any], preparation: dict[str, A
     folder.mkdir(exist_ok=True)
     (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": model, "preprocess_cfg": preparation}))
     options = {name: value for name, value in model.items() if name != "custom_text"}
-    kind = open_clip.CustomTextCLIP if model.get("custom_text") else open_clip.CLIP
+    own_text = open_clip.CoCa if "multimodal_cfg" in model else open_clip.CustomTextCLIP
+    kind = own_text if model.get("custom_text") or "hf_model_name" in model["text_cfg"] else open_clip.CLIP
     save_model(randomised(kind(**options)), str(folder / "open_clip_model.safetensors"))
     return open_clip_original(folder)
 
@@ -293,80 +293,114 @@ def open_clip_siglip2(folder: Path) -> Original:
     return save_open_clip(folder, model, SQUASHED)
 
 
-class Part(torch.nn.Module):
-    """One side of a model, as a network of its own."""
-
-    def __init__(self, model: Any, run: Callable[[Any, torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.model, self.run = model, run
-
-    def forward(self, given: torch.Tensor) -> torch.Tensor:
-        return self.run(self.model, given)
+WORDS = sorted({word for text in CORPUS for word in text.split()})
 
 
-def export(file: Path, part: Part, example: torch.Tensor, names: tuple[str, str], **axes: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    varying = {names[0]: {0: "batch", **{int(key[1:]): name for key, name in axes.items()}}, names[1]: {0: "batch"}}
-    torch.onnx.export(
-        part.eval(),
-        (example,),
-        str(file),
-        input_names=[names[0]],
-        output_names=[names[1]],
-        dynamic_axes=varying,
-        opset_version=17,
-        dynamo=False,
+def word_tokenizer(marks: list[str], *, start: str, end: str, pad: str, unknown: str) -> PreTrainedTokenizerFast:
+    """Return a tokenizer of whole small words between marks; ``marks`` have the first numbers."""
+    vocabulary = {token: number for number, token in enumerate([*marks, *WORDS[::2]])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    ends = [(start, vocabulary[start]), (end, vocabulary[end])]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{start} $A {end}", special_tokens=ends)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=start,
+        eos_token=end,
+        pad_token=pad,
+        unk_token=unknown,
+        model_max_length=40,
     )
 
 
-def exported_clip(folder: Path) -> Original:
-    original = clip(folder)
-    model = CLIPModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    (folder / "model.safetensors").unlink()
-    picture, words = torch.zeros(2, 3, 64, 64), torch.tensor([[49406, 5, 49407], [49406, 6, 49407]])
-    image = Part(model, lambda whole, pixels: pooled(whole.get_image_features(pixel_values=pixels)))
-    text = Part(model, lambda whole, tokens: pooled(whole.get_text_features(input_ids=tokens)))
-    export(folder / "onnx" / "vision_model.onnx", image, picture, ("pixel_values", "image_embeds"))
-    export(folder / "onnx" / "text_model.onnx", text, words, ("input_ids", "text_embeds"), _1="length")
+def bert_words() -> PreTrainedTokenizerFast:
+    return word_tokenizer(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], start="[CLS]", end="[SEP]", pad="[PAD]", unknown="[UNK]"
+    )
+
+
+def roberta_words() -> PreTrainedTokenizerFast:
+    return word_tokenizer(["<s>", "<pad>", "</s>", "<unk>"], start="<s>", end="</s>", pad="<pad>", unknown="<unk>")
+
+
+VISION = {**LAYERS, "image_size": 64, "patch_size": 16}
+
+
+def save_transformers(folder: Path, model: Any, tokenizer: Any, processor: Any) -> None:
+    for part in (randomised(model), tokenizer, processor):
+        part.save_pretrained(folder)
+
+
+def clip_processor(kind: Any = CLIPImageProcessor) -> Any:
+    return kind(size={"shortest_edge": 64}, crop_size={"height": 64, "width": 64})
+
+
+def chinese_clip(folder: Path) -> Original:
+    tokenizer = bert_words()
+    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 52, "pad_token_id": 0}
+    model = ChineseCLIPModel(ChineseCLIPConfig(text_config=text, vision_config=VISION, projection_dim=40))
+    save_transformers(folder, model, tokenizer, clip_processor(ChineseCLIPImageProcessor))
+    return hugging_face(folder, ChineseCLIPModel, tokenizer, padding=True, max_length=40)
+
+
+def alt_clip(folder: Path) -> Original:
+    tokenizer = roberta_words()
+    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 60, "pad_token_id": 1, "project_dim": 48}
+    model = AltCLIPModel(AltCLIPConfig(text_config=text, vision_config=VISION, projection_dim=40))
+    save_transformers(folder, model, tokenizer, clip_processor())
+    return hugging_face(folder, AltCLIPModel, tokenizer, padding=True, max_length=40)
+
+
+def meta_clip_2(folder: Path) -> Original:
+    tokenizer = roberta_words()
+    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 40, "eos_token_id": 2, "pad_token_id": 1}
+    model = MetaClip2Model(MetaClip2Config(text_config=text, vision_config=VISION, projection_dim=40))
+    save_transformers(folder, model, tokenizer, clip_processor())
+    return hugging_face(folder, MetaClip2Model, tokenizer, padding=True, max_length=40)
+
+
+def naflex(folder: Path) -> Original:
+    tokenizer = gemma_tokenizer()
+    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 64, "projection_size": 48}
+    vision = {**LAYERS, "num_patches": 16, "patch_size": 16}
+    model = Siglip2Model(Siglip2Config(text_config=text, vision_config=vision))
+    save_transformers(folder, model, tokenizer, Siglip2ImageProcessor(patch_size=16, max_num_patches=24))
+    return hugging_face(folder, Siglip2Model, tokenizer, padding="max_length", max_length=64)
+
+
+def open_clip_hf_text(folder: Path) -> Original:
+    """Return a model whose text tower is XLM-RoBERTa of Transformers, with its configuration in the folder."""
+    tokenizer = roberta_words()
+    tokenizer.save_pretrained(folder)
+    text = XLMRobertaConfig(**LAYERS, vocab_size=len(tokenizer), max_position_embeddings=50, pad_token_id=1)
+    text.save_pretrained(folder)
+    vision = {"image_size": 64, "layers": 2, "width": 48, "head_width": 12, "patch_size": 16}
+    words = {"hf_model_name": str(folder), "hf_tokenizer_name": "xlm-roberta", "hf_pooler_type": "mean_pooler"}
+    words |= {"hf_proj_type": "mlp", "context_length": 40, "hf_model_pretrained": False}
+    original = save_open_clip(folder, {"embed_dim": 40, "vision_cfg": vision, "text_cfg": words}, {})
+    # As on the hub, where the name is that of a repository.
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    config["model_cfg"]["text_cfg"]["hf_model_name"] = "somebody/xlm-roberta"
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
     return original
 
 
-def quantised_clip(folder: Path) -> Original:
-    """Return what ONNX Runtime makes of each item alone."""
-    exported_clip(folder)
-    sessions = {}
-    for name in ("vision_model", "text_model"):
-        whole = folder / "onnx" / f"{name}.onnx"
-        quantize_dynamic(whole, folder / "onnx" / f"{name}_quantized.onnx")
-        whole.unlink()
-        sessions[name] = InferenceSession(folder / "onnx" / f"{name}_quantized.onnx")
-    # Rounding magnifies what the two ways of resizing in transformers differ by; this one is ours, too.
-    processor, tokenizer = AutoImageProcessor.from_pretrained(folder, backend="pil"), clip_tokenizer()
-
-    def images(paths: Sequence[Path]) -> Rows:
-        pixels = [processor(load_image(str(path)), return_tensors="np")["pixel_values"] for path in paths]
-        rows = [sessions["vision_model"].run(None, {"pixel_values": one})[0] for one in pixels]
-        return unit(torch.from_numpy(np.concatenate(rows)))
-
-    def texts(given: Sequence[str]) -> Rows:
-        tokens = [tokenizer([text], truncation=True, max_length=77, return_tensors="np")["input_ids"] for text in given]
-        rows = [sessions["text_model"].run(None, {"input_ids": one.astype(np.int64)})[0] for one in tokens]
-        return unit(torch.from_numpy(np.concatenate(rows)))
-
-    return Original(folder, images, texts)
-
-
-def mobile_clip(folder: Path) -> Original:
-    """Return OpenCLIP's MobileCLIP with a smaller text tower, exported to ONNX; its text tower sees the filling."""
+def open_clip_timm(folder: Path) -> Original:
+    """Return a ConvNeXt beside a small text tower that sees the filling, as that of the small MobileCLIPs does."""
     clip_tokenizer().save_pretrained(folder)
-    vision = {"timm_model_name": "fastvit_mci0", "timm_pool": "avg", "timm_proj": None, "image_size": 256}
+    vision = {"timm_model_name": "test_convnext", "timm_pool": "", "timm_proj": "linear", "image_size": 160}
     text = plain_text(no_causal_mask=True)
     model = {"embed_dim": 64, "custom_text": True, "vision_cfg": vision, "text_cfg": text}
     preparation = {"mean": [0.0] * 3, "std": [1.0] * 3, "interpolation": "bilinear"}
-    original = save_open_clip(folder, model, preparation)
-    network = open_clip.create_model_from_pretrained(f"local-dir:{folder}", return_transform=False).eval()
-    image, words = Part(network, lambda whole, pixels: whole.encode_image(pixels)), torch.zeros(2, 77, dtype=torch.long)
-    export(folder / "onnx" / "vision_model.onnx", image, torch.zeros(2, 3, 256, 256), ("pixel_values", "image_embeds"))
-    text_part = Part(network, lambda whole, tokens: whole.encode_text(tokens))
-    export(folder / "onnx" / "text_model.onnx", text_part, words, ("input_ids", "text_embeds"), _1="length")
-    return original
+    return save_open_clip(folder, model, preparation)
+
+
+def coca(folder: Path) -> Original:
+    clip_tokenizer().save_pretrained(folder)
+    vision = {"image_size": 64, "layers": 2, "width": 48, "head_width": 12, "patch_size": 16}
+    vision |= {"attentional_pool": True, "attn_pooler_heads": 4, "output_tokens": True}
+    text = plain_text(context_length=76, embed_cls=True, output_tokens=True)
+    writer = {"context_length": 76, "vocab_size": 49408, "width": 48, "heads": 4, "layers": 2}
+    model = {"embed_dim": 48, "vision_cfg": vision, "text_cfg": text, "multimodal_cfg": writer, "custom_text": True}
+    return save_open_clip(folder, model, {})
