@@ -8,9 +8,7 @@ The photos are the first training photos of Flickr8k. The captions of none of th
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from diptych.encoders.image.efficientnet_lite import (
     LiteWriter,
     lite_network,
 )
-from diptych.encoders.networks.onnx_graph import NETWORK_FILE, ConvolutionGraph
+from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 
 NETWORKS = tuple(f"{name}{ending}" for name in ("lite0", "lite1", "lite2") for ending in ("", "-captions"))
@@ -66,11 +64,10 @@ class TappedLayers(FloatLayers):
 def layer_statistics(network: str, photos: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return range and means of each layer over all photos."""
     encoder = EfficientNetLite(network=network)
-    with tempfile.TemporaryDirectory() as folder:
-        with ConvolutionGraph(Path(folder)) as graph:
-            layers = TappedLayers(graph)
-            LiteWriter(layers, lite_network(network)).write()
-        tapped = Network(Path(folder) / NETWORK_FILE)
+    graph = ConvolutionGraph()
+    layers = TappedLayers(graph)
+    LiteWriter(layers, lite_network(network)).write()
+    tapped = Network(graph.content())
     squares = [encoder.prepare(photo)[None] for photo in photos]
     results = [tapped.run_all({"pixels": square}) for square in squares]
     found = {"pixels.means": np.mean([square.mean(axis=(0, 1, 2)) for square in squares], axis=0) - 127}

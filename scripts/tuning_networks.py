@@ -13,7 +13,7 @@ from torch.nn import functional
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.image.efficientnet_lite import _BATCH_NORM_EPSILON, _STRIDES, lite_network
 from diptych.encoders.networks.onnx_graph import BatchNorm, fold_batch_norm
-from diptych.encoders.text.sentence_encoder import model_folder, weights_of
+from diptych.encoders.text.minilm_network import MiniLM
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _LAYERS, _HEADS, _WIDTH = 6, 12, 384
@@ -94,9 +94,9 @@ class SentenceNetwork(nn.Module):
 
     def __init__(self, rank: int) -> None:
         super().__init__()
-        weights = weights_of(model_folder("minilm"))
+        weights = MiniLM()
         self.left, self.right = nn.ParameterDict(), nn.ParameterDict()
-        for name in weights._places:
+        for name in weights.names:
             if "position_ids" in name or "pooler" in name:
                 continue
             array = weights[name]

@@ -212,7 +212,6 @@ def test_clear_errors(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
         (SentenceEncoder(), ["dva psi na pláži", "zwei Hunde am Strand"]),
         (MultilingualSentences(), ["dva psi na pláži"]),
         (UniversalSentenceEncoder(), ["dva psi na pláži"]),
-        (SentenceEncoder(source="elsewhere"), []),
         (TfidfTopics(), []),
     ],
     ids=str,

@@ -11,7 +11,7 @@ from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatistics, QuantisedGraph
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.safetensors_weights import Weights
+from diptych.encoders.networks.weight_changes import read_arrays
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever, precision
 from diptych.retriever.precision import encoder_in_eight_bits, in_eight_bits, in_precision, precision_of
@@ -20,16 +20,15 @@ PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("
 
 
 @pytest.fixture(scope="module")
-def exact_sums(tmp_path_factory: pytest.TempPathFactory) -> None:
+def exact_sums() -> None:
     """Skip where the processor cuts off sums of products of bytes at 16 bits: AVX2 without instructions for bytes."""
-    folder = tmp_path_factory.mktemp("sums")
     kernel, bias = np.full((1, 3, 1, 1), 127, dtype=np.float32), np.zeros(1, dtype=np.float32)
-    with QuantisedGraph(folder) as graph:
-        given = graph.quantised_pixels(1, 0, np.zeros(3, dtype=np.float32))
-        made = graph.quantised_convolution(given, kernel, bias, LayerStatistics(0.0, 100_000.0, bias))
-        graph.output("sum", graph.dequantised(made), ("items", 1, 1, 1))
+    graph = QuantisedGraph()
+    given = graph.quantised_pixels(1, 0, np.zeros(3, dtype=np.float32))
+    made = graph.quantised_convolution(given, kernel, bias, LayerStatistics(0.0, 100_000.0, bias))
+    graph.output("sum", graph.dequantised(made), ("items", 1, 1, 1))
     white = np.full((1, 1, 1, 3), 255, dtype=np.uint8)
-    found = float(Network(folder / "network.onnx").run("sum", {"pixels": white}).item())
+    found = float(Network(graph.content()).run("sum", {"pixels": white}).item())
     if abs(found - 3 * 127 * 255) > 1000:
         pytest.skip("this processor cuts off sums of products of bytes, so `auto` takes float32 on it")
 
@@ -78,11 +77,11 @@ class _NamedLayers(FloatLayers):
 
 
 @pytest.mark.parametrize("name", ["lite0", "lite0-captions", "lite2", "lite2-captions"])
-def test_every_layer_has_statistics(name: str, tmp_path: Path) -> None:
-    with ConvolutionGraph(tmp_path) as graph:
-        layers = _NamedLayers(graph)
-        LiteWriter(layers, lite_network(name)).write()
-    statistics = Weights((lite_network(name).statistics_file,))
+def test_every_layer_has_statistics(name: str) -> None:
+    graph = ConvolutionGraph()
+    layers = _NamedLayers(graph)
+    LiteWriter(layers, lite_network(name)).write()
+    statistics = read_arrays(lite_network(name).statistics_file)
     for layer in layers.names:
         least, largest = statistics[f"{layer}.range"]
         assert least <= 0 < largest
@@ -132,20 +131,20 @@ def test_a_collection_keeps_its_precision(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("exact_sums")
-def test_layers_round_as_they_say(tmp_path: Path) -> None:
+def test_layers_round_as_they_say() -> None:
     rng = np.random.default_rng(0)
     kernel = rng.normal(size=(5, 3, 3, 3)).astype(np.float32)
     bias = rng.normal(size=5).astype(np.float32)
     pixels = rng.integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
-    with QuantisedGraph(tmp_path) as graph:
-        given = graph.quantised_pixels(8, 127, np.zeros(3, dtype=np.float32))
-        wide = LayerStatistics(-900.0, 900.0, np.zeros(5, dtype=np.float32))
-        made = graph.quantised_convolution(given, kernel, bias, wide, padding=(1, 1))
-        doubled = graph.quantised_sum(made, made, wide._replace(least=0.0, largest=600.0))
-        graph.output("once", graph.dequantised(made), ("items", 5, 8, 8))
-        graph.output("twice", graph.dequantised(doubled), ("items", 5, 8, 8))
+    graph = QuantisedGraph()
+    given = graph.quantised_pixels(8, 127, np.zeros(3, dtype=np.float32))
+    wide = LayerStatistics(-900.0, 900.0, np.zeros(5, dtype=np.float32))
+    made = graph.quantised_convolution(given, kernel, bias, wide, padding=(1, 1))
+    doubled = graph.quantised_sum(made, made, wide._replace(least=0.0, largest=600.0))
+    graph.output("once", graph.dequantised(made), ("items", 5, 8, 8))
+    graph.output("twice", graph.dequantised(doubled), ("items", 5, 8, 8))
     exact = convolved(pixels.astype(np.float64) - 127, kernel, bias)
-    once, twice = Network(tmp_path / "network.onnx").run_all({"pixels": pixels}).values()
+    once, twice = Network(graph.content()).run_all({"pixels": pixels}).values()
     # Half a step of the result, and half a step of each of 27 weights times a pixel.
     allowed = 1800 / 255 / 2 + 27 * 128 * np.abs(kernel).max() / 127 / 2
     assert np.abs(once - np.clip(exact, -900, 900)).max() <= allowed
@@ -153,16 +152,16 @@ def test_layers_round_as_they_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("exact_sums")
-def test_rounding_weights_does_not_move_the_mean(tmp_path: Path) -> None:
+def test_rounding_weights_does_not_move_the_mean() -> None:
     """For pictures of one colour, whose means say everything, only the rounding of the result is left."""
     rng = np.random.default_rng(1)
     kernel, bias = rng.normal(size=(40, 3, 1, 1)).astype(np.float32), np.zeros(40, dtype=np.float32)
     colour = np.array([250, 3, 240], dtype=np.uint8)
-    with QuantisedGraph(tmp_path) as graph:
-        given = graph.quantised_pixels(4, 127, colour - np.float32(127))
-        fine = LayerStatistics(-6.0, 6.0, bias)
-        graph.output("out", graph.dequantised(graph.quantised_convolution(given, kernel, bias, fine)), ("n", 40, 4, 4))
-    found = Network(tmp_path / "network.onnx").run("out", {"pixels": np.tile(colour, (1, 4, 4, 1))})[0, :, 0, 0]
+    graph = QuantisedGraph()
+    given = graph.quantised_pixels(4, 127, colour - np.float32(127))
+    fine = LayerStatistics(-6.0, 6.0, bias)
+    graph.output("out", graph.dequantised(graph.quantised_convolution(given, kernel, bias, fine)), ("n", 40, 4, 4))
+    found = Network(graph.content()).run("out", {"pixels": np.tile(colour, (1, 4, 4, 1))})[0, :, 0, 0]
     exact = kernel[:, :, 0, 0].astype(np.float64) @ (colour - 127.0)
     inside = np.abs(exact) < 6
     assert inside.any()

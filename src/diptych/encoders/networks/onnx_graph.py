@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import MissingPackageError
 
-NETWORK_FILE, WEIGHTS_FILE = "network.onnx", "weights.bin"
 RUNTIME_OPERATORS = "com.microsoft"
 """The domain of the operators that ONNX Runtime adds to the standard."""
 
 OPSET = 20
 IR_VERSION = 10
-# At the boundaries of pages the runtime maps weights instead of copying them.
-WEIGHT_ALIGNMENT = 4096
-_INTEGERS = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
+_INTEGERS = ("uint8", "int8", "int32")
 
 
 class GraphBuilder:
     """Writes a network operation by operation; every method returns the name of the value it adds.
 
-    Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
-    memory of its largest matrix. Subclasses add the layers of a family of networks.
+    Subclasses add the layers of a family of networks.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         try:
             import onnx
         except ImportError as error:
             raise MissingPackageError("writing a network for ONNX Runtime", "onnx") from error
         self._onnx = onnx
-        self._folder = folder
         self._nodes: list[Any] = []
         self._initialisers: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
         self._n_values = 0
 
-    def __enter__(self) -> Self:
-        self._file = (self._folder / WEIGHTS_FILE).open("wb")
-        return self
+    def content(self) -> bytes:
+        """Return the network as a file of ONNX has it, weights included."""
+        return bytes(self._model().SerializeToString())
 
-    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        # On the disk before the folder gets its final name: after a power cut a cached network is whole or absent.
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if failure is None:
-            self._write_graph()
+    def save(self, file: Path) -> None:
+        """Write the network to a file, and its weights to one beside it, which the runtime maps and does not copy."""
+        beside = f"{file.name}_data"
+        self._onnx.save_model(self._model(), file, save_as_external_data=True, location=beside)
+
+    def _model(self) -> Any:
+        helper = self._onnx.helper
+        graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="diptych")
 
     def input(self, name: str, dtype: type[np.generic], shape: tuple[int | str, ...]) -> str:
         """Add an input; a string stands for a size that may vary."""
@@ -64,34 +61,16 @@ class GraphBuilder:
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._value_info(name, np.float32, shape))
 
-    def keep(self, name: str, values: AnyArray) -> None:
-        """Keep an array with the network, for whoever prepares what it is given."""
-        np.save(self._folder / f"{name}.npy", values, allow_pickle=False)
-
     def constant(self, values: AnyArray | np.generic) -> str:
-        """Add a small constant, kept inside the graph."""
+        """Add an array as it is."""
         name = self._new_name("constant")
         self._initialisers.append(self._onnx.numpy_helper.from_array(np.asarray(values), name))
         return name
 
     def weight(self, values: AnyArray) -> str:
-        """Add a weight, kept in the file beside the graph: mostly integers as they are, everything else as float32."""
-        name = self._new_name("weight")
-        kept = np.ascontiguousarray(values, dtype=_INTEGERS.get(values.dtype.name, "<f4"))
-        content = kept.tobytes()
-        self._file.write(b"\0" * (-self._file.tell() % WEIGHT_ALIGNMENT))
-        tensor = self._onnx.TensorProto(
-            name=name,
-            data_type=self._onnx.helper.np_dtype_to_tensor_dtype(kept.dtype),
-            dims=values.shape,
-            data_location=self._onnx.TensorProto.EXTERNAL,
-        )
-        place = {"location": WEIGHTS_FILE, "offset": str(self._file.tell()), "length": str(len(content))}
-        for key, value in place.items():
-            tensor.external_data.add(key=key, value=value)
-        self._file.write(content)
-        self._initialisers.append(tensor)
-        return name
+        """Add a weight: whole numbers of eight bits, and biases of them, as they are, everything else as float32."""
+        dtype = values.dtype if values.dtype.name in _INTEGERS else np.float32
+        return self.constant(np.ascontiguousarray(values, dtype=dtype))
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add an operation with one result."""
@@ -123,13 +102,6 @@ class GraphBuilder:
     def _value_info(self, name: str, dtype: type[np.generic], shape: tuple[int | str, ...]) -> Any:
         number = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self._onnx.helper.make_tensor_value_info(name, number, list(shape))
-
-    def _write_graph(self) -> None:
-        helper = self._onnx.helper
-        graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="diptych")
-        (self._folder / NETWORK_FILE).write_bytes(model.SerializeToString())
 
 
 class BatchNorm(NamedTuple):

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.atomic_files import atomic_write, sync_to_disk
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.devices import PROVIDERS, chosen_device, missing_provider, network_device
 from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
+from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
 
 Builder = TypeVar("Builder", bound=GraphBuilder)
 
-FORMAT = 5
+FORMAT = 6
 """Part of every name in the cache: raised when the same weights are written in another way."""
-DIGEST_FILE = "digest"
 
 
 class Network:
@@ -35,13 +33,9 @@ class Network:
 
     As many runs as there are processors go on at once, and others wait: more would take no less time together, and the
     runtime keeps the memory of as many as ever ran at once. On an accelerator one does.
-
-    ``kept`` are the arrays that were kept with the network, read from the disk as they are needed.
     """
 
-    kept: Mapping[str, AnyArray] = MappingProxyType({})
-
-    def __init__(self, file: Path, n_threads: int | None = None) -> None:
+    def __init__(self, file: Path | bytes, n_threads: int | None = None) -> None:
         onnxruntime = _runtime()
         device = network_device()
         options = onnxruntime.SessionOptions()
@@ -57,10 +51,12 @@ class Network:
         providers = [(provider.name, dict(provider.options)) for provider in wanted]
         self._turns = threading.BoundedSemaphore(available_processors() if device == "cpu" else 1)
         try:
-            self._session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+            given = file if isinstance(file, bytes) else str(file)
+            self._session = onnxruntime.InferenceSession(given, options, providers=providers)
         except Exception as error:
             # The runtime raises types of its own, without a common base, for a file that it cannot use.
-            raise _clear_error(error, f"{file} cannot be run by ONNX Runtime", "copy the file again") from error
+            name = "a network" if isinstance(file, bytes) else str(file)
+            raise _clear_error(error, f"{name} cannot be run by ONNX Runtime", "copy the file again") from error
         if PROVIDERS[device].name not in self._session.get_providers():
             # It is installed, but libraries that it needs are missing; the session has fallen back to the processor.
             if chosen_device() != "auto":
@@ -73,33 +69,21 @@ class Network:
     ) -> Network:
         """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
 
-        ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
-        appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
+        ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder, each with
+        its digest; one that was altered is written again, and deleting them is always safe.
         """
 
-        def write(folder: Path) -> None:
-            with builder(folder) as graph:
-                describe(graph)
-
         key = hashlib.sha256(f"{FORMAT}\0{name}".encode()).hexdigest()[:32]
-        target = cache_folder() / "networks" / key
-        if _is_whole(target):
-            return cls._opened(target, n_threads)
-        try:
-            shutil.rmtree(target, ignore_errors=True)
-            _write_whole(target, write)
-        except OSError as error:
-            warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                write(Path(folder))
-                return cls._opened(Path(folder), n_threads)
-        return cls._opened(target, n_threads)
-
-    @classmethod
-    def _opened(cls, folder: Path, n_threads: int | None) -> Network:
-        network = cls(folder / NETWORK_FILE, n_threads)
-        network.kept = {file.stem: np.load(file, mmap_mode="r") for file in sorted(folder.glob("*.npy"))}
-        return network
+        file = cache_folder() / "networks" / f"{key}.onnx"
+        if not _is_whole(file):
+            graph = builder()
+            describe(graph)
+            try:
+                _keep(graph, file)
+            except OSError as error:
+                warnings.warn(f"the network was not cached in {file.parent}: {error}", stacklevel=2)
+                return cls(graph.content(), n_threads)
+        return cls(file, n_threads)
 
     @property
     def inputs(self) -> dict[str, tuple[str, list[Any]]]:
@@ -143,28 +127,25 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_whole(file: Path) -> bool:
     try:
-        return (folder / DIGEST_FILE).read_text(encoding="ascii") == _digest(folder)
+        return file.with_suffix(".sha256").read_text(encoding="ascii") == _digest(file)
     except (OSError, ValueError):
         return False
 
 
-def _digest(folder: Path) -> str:
-    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE, *sorted(folder.glob("*.npy"))))
+def _digest(file: Path) -> str:
+    return digest_of_files((file, file.with_suffix(".onnx_data")))
 
 
-def _write_whole(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder beside its final place, and rename it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=target.parent, suffix=".part"))
-    try:
-        write(draft)
-        (draft / DIGEST_FILE).write_text(_digest(draft), encoding="ascii")
-        draft.rename(target)
-    except OSError:
-        # Another process may have been quicker; what it wrote is the same.
-        if not _is_whole(target):
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+def _keep(graph: GraphBuilder, file: Path) -> None:
+    """Write a network, its weights and their digest; a file that another process has open stays as it is."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".draft-", ignore_cleanup_errors=True) as room:
+        draft = Path(room) / file.name
+        graph.save(draft)
+        for part in (draft.with_suffix(".onnx_data"), draft):
+            sync_to_disk(part)
+            part.replace(file.with_name(part.name))
+    with atomic_write(file.with_suffix(".sha256"), private=True) as note:
+        note.write_text(_digest(file), encoding="ascii")

@@ -31,16 +31,14 @@ class MaskedNetwork:
 
     tokenizer: Tokenizer | SentencePieces
     network: Network
-    padding: int = 0
-    lower_case: bool = False
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text."""
-        return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else list(texts))
+        return self.tokenizer.encode(texts)
 
     def features(self, rows: Sequence[Tokens]) -> FloatArray:
         """Return what the network makes of each row of tokens."""
-        tokens, mask = padded(rows, padding=self.padding)
+        tokens, mask = padded(rows, padding=0)
         return self.network.run("features", {"tokens": tokens, "mask": mask})
 
 
@@ -83,7 +81,4 @@ class TextNetworkEncoder(PretrainedTextEncoder):
         rows = tower.tokens(items)
         batches = list(batches_of_like_length(rows, self.batch_size))
         features = np.concatenate([tower.features([rows[index] for index in batch]) for batch in batches])
-        return self._scaled(features[np.argsort(np.concatenate(batches))])
-
-    def _scaled(self, features: FloatArray) -> FloatArray:
-        return unit_rows(features)
+        return unit_rows(features[np.argsort(np.concatenate(batches))])

@@ -14,7 +14,7 @@ from diptych.arrays import AnyArray
 from diptych.encoders.networks.model_files import check_known_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.tokenizer import SentencePieces, piece_tables
+from diptych.encoders.networks.tokenizer import SentencePieces
 from diptych.encoders.text.text_network import MaskedNetwork, TextNetworkEncoder
 from diptych.errors import MissingPackageError
 
@@ -95,7 +95,7 @@ class UniversalSentenceEncoder(TextNetworkEncoder):
         describe = partial(_write, folder=folder)
         name = f"universal sentence encoder {self.weights_digest} {self.revision}"
         network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
-        return MaskedNetwork(SentencePieces(network.kept, max_tokens=_MAX_TOKENS), network)
+        return MaskedNetwork(SentencePieces(folder / _PIECES, max_tokens=_MAX_TOKENS), network)
 
 
 def _resources() -> Path:
@@ -107,8 +107,6 @@ def _resources() -> Path:
 
 def _write(graph: GraphBuilder, folder: Path) -> None:
     """Write the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
-    for name, table in piece_tables(folder / _PIECES).items():
-        graph.keep(name, table)
     with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
         _NgramWriter(graph, weights).write()
 

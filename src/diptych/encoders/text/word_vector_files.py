@@ -19,7 +19,7 @@ from diptych.arrays import FloatArray
 from diptych.arrow import arrow_package
 from diptych.data.folders import data_folder
 from diptych.encoders.networks.model_files import file_state, read_model_json
-from diptych.encoders.text.sentence_encoder import model_folder, weights_of
+from diptych.encoders.text.minilm_network import TOKENIZER_FILE, MiniLM
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
@@ -215,11 +215,10 @@ def _packaged_files() -> tuple[Path, Path]:
 
 @lru_cache(maxsize=1)
 def _sentence_encoder_words() -> WordVectors:
-    folder = model_folder("minilm")
-    numbers: dict[str, int] = read_model_json(folder / "tokenizer.json")["model"]["vocab"]
+    numbers: dict[str, int] = read_model_json(TOKENIZER_FILE)["model"]["vocab"]
     # Pieces that go on with a word, and signs such as [PAD], stand for no word.
     words = {word: number for word, number in numbers.items() if word[0].isalnum()}
-    vectors = weights_of(folder)["embeddings.word_embeddings.weight"]
+    vectors = MiniLM()["embeddings.word_embeddings.weight"]
     return WordVectors(list(words), vectors[list(words.values())])
 
 

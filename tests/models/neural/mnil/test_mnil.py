@@ -22,7 +22,7 @@ from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.models import MNiL, load_model, model_classes
 from diptych.models.neural.mnil._data import token_numbers
-from diptych.models.neural.mnil._onnx import write_image_tower
+from diptych.models.neural.mnil._onnx import image_tower
 from diptych.models.neural.mnil._picture_tower import (
     ConvolutionPlan,
     PictureTower,
@@ -431,9 +431,9 @@ def resnet_package(seed: int = 0) -> dict[str, np.ndarray]:
 def test_resnet50_is_the_network_of_the_encoder(tmp_path):
     package = resnet_package()
     pixels = np.random.default_rng(1).integers(0, 256, size=(2, 224, 224, 3)).astype(np.uint8)
-    with ConvolutionGraph(tmp_path) as graph:
-        write_resnet(graph, package)
-    wanted = Network(tmp_path / "network.onnx").run("features", {"pixels": pixels})
+    graph = ConvolutionGraph()
+    write_resnet(graph, package)
+    wanted = Network(graph.content()).run("features", {"pixels": pixels})
     weights = folded_resnet(package)
     tower = PictureTower(ConvolutionPlan.resnet50(width=8), weights, rng=np.random.default_rng(0), device="cpu")
     with torch.no_grad():
@@ -446,7 +446,7 @@ def test_resnet50_is_the_network_of_the_encoder(tmp_path):
     np.testing.assert_allclose(again["conv1.kernel"], weights["conv1.kernel"], rtol=1e-3, atol=1e-6)
 
 
-def test_an_exported_residual_network_gives_what_it_gave(tmp_path):
+def test_an_exported_residual_network_gives_what_it_gave():
     plan = ConvolutionPlan.residual((8, 12), 2)
     tower = PictureTower(plan, rng=np.random.default_rng(0), device="cpu")
     pixels = np.random.default_rng(1).integers(0, 256, size=(5, 20, 20, 3)).astype(np.uint8)
@@ -455,8 +455,7 @@ def test_an_exported_residual_network_gives_what_it_gave(tmp_path):
             tower.features(tower.tensor(pixels), training=True)
         wanted = tower.features(tower.tensor(pixels)).numpy()
     arrays = {**tower.arrays(), "map.weight": np.eye(12, dtype=np.float32), "map.bias": np.zeros(12, np.float32)}
-    write_image_tower(tmp_path, plan, arrays, 20, "none")
-    found = Network(tmp_path / "network.onnx").run("points", {"pixels": pixels})
+    found = Network(image_tower(plan, arrays, 20, "none")).run("points", {"pixels": pixels})
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,10 +69,7 @@ class TrainedNetworks:
 
     def write(self, side: ItemSide, folder: Path) -> None:
         """Write one network into ``folder``."""
-        if side == "text":
-            write_text_tower(folder, self._of("text"), self._normalization)
-        else:
-            write_image_tower(folder, self._plan, self._of("image"), self._edge, self._normalization)
+        (folder / "network.onnx").write_bytes(self._content(side))
 
     def _pixels(self, pictures: Sequence[Any] | AnyArray, block: slice) -> AnyArray:
         made = np.stack([square(pictures[row], self._side) for row in range(block.start, block.stop)])
@@ -89,10 +85,13 @@ class TrainedNetworks:
         from diptych.encoders.networks.onnx_network import Network
 
         if side not in self._networks:
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                self.write(side, Path(folder))
-                self._networks[side] = Network(Path(folder) / "network.onnx")
+            self._networks[side] = Network(self._content(side))
         return self._networks[side]
+
+    def _content(self, side: ItemSide) -> bytes:
+        if side == "text":
+            return text_tower(self._of("text"), self._normalization)
+        return image_tower(self._plan, self._of("image"), self._edge, self._normalization)
 
     def _of(self, side: ItemSide) -> Arrays:
         if side not in self._arrays:
@@ -100,32 +99,32 @@ class TrainedNetworks:
         return self._arrays[side]
 
 
-def write_image_tower(
-    folder: Path, plan: ConvolutionPlan | None, arrays: Arrays, side: int, normalization: Normalization
-) -> None:
-    """Write the picture side: input ``pixels``, RGB bytes (items, side, side, 3), or without a plan ``features``."""
-    with ConvolutionGraph(folder) as graph:
-        features = _centred_features(graph, arrays) if plan is None else _pictures(graph, plan, arrays, side)
-        _write_map(graph, features, arrays, normalization)
+def image_tower(plan: ConvolutionPlan | None, arrays: Arrays, side: int, normalization: Normalization) -> bytes:
+    """Return the picture side: input ``pixels``, RGB bytes (items, side, side, 3), or without a plan ``features``."""
+    graph = ConvolutionGraph()
+    features = _centred_features(graph, arrays) if plan is None else _pictures(graph, plan, arrays, side)
+    _write_map(graph, features, arrays, normalization)
+    return graph.content()
 
 
-def write_text_tower(folder: Path, arrays: Arrays, normalization: Normalization) -> None:
-    """Write the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``.
+def text_tower(arrays: Arrays, normalization: Normalization) -> bytes:
+    """Return the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``.
 
     A side without word vectors of its own has ``vectors`` (items, words, numbers) in place of ``codes``.
     """
-    with GraphBuilder(folder) as graph:
-        vectors = _own_words(graph, arrays) if "words" in arrays else _scaled_states(graph, arrays)
-        lengths = graph.input("lengths", np.int32, ("items",))
-        # (words, items, numbers), as the operator of the standard wants them.
-        values = graph.node("Transpose", vectors, perm=[1, 0, 2])
-        for layer in range(N_LAYERS):
-            values = _memory(graph, values, lengths, arrays, layer)
-        if normalization == "code":
-            values = _unit(graph, values, axis=2)
-        total = graph.node("ReduceSum", values, graph.whole_numbers(0), keepdims=0)
-        counts = graph.node("Unsqueeze", graph.cast(lengths, np.float32), graph.whole_numbers(1))
-        _write_map(graph, graph.node("Div", total, counts), arrays, normalization)
+    graph = GraphBuilder()
+    vectors = _own_words(graph, arrays) if "words" in arrays else _scaled_states(graph, arrays)
+    lengths = graph.input("lengths", np.int32, ("items",))
+    # (words, items, numbers), as the operator of the standard wants them.
+    values = graph.node("Transpose", vectors, perm=[1, 0, 2])
+    for layer in range(N_LAYERS):
+        values = _memory(graph, values, lengths, arrays, layer)
+    if normalization == "code":
+        values = _unit(graph, values, axis=2)
+    total = graph.node("ReduceSum", values, graph.whole_numbers(0), keepdims=0)
+    counts = graph.node("Unsqueeze", graph.cast(lengths, np.float32), graph.whole_numbers(1))
+    _write_map(graph, graph.node("Div", total, counts), arrays, normalization)
+    return graph.content()
 
 
 def _pictures(graph: ConvolutionGraph, plan: ConvolutionPlan, arrays: Arrays, side: int) -> str:
