@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ _KINDS_OF_FILES = (".json", ".txt", ".model", ".safetensors")
 _NOTES = ("diptych-model.json",)
 _USUAL_SIDE = 256
 _UNLIMITED = 1_000_000
+_loading = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,11 @@ class TorchFolder(JointFolder):
 
     def loaded(self) -> TorchModel:
         """Return the model in memory; both encoders of a folder share it."""
-        return _load_once(type(self), self.path, self.digest, _device())
+        # Threads that prepare pictures ask together, and one model is large enough.
+        with _loading:
+            return _load_once(type(self), self.path, self.digest, _device())
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """The width of the space that pictures and texts share."""
         tower = _TorchTextTower(self.loaded())

@@ -114,7 +114,8 @@ def onnx_facts(file: Path) -> OnnxFacts:
     except Exception as error:
         # The parser's errors have no base in common with those of the file system.
         raise ModelFileError(f"{file} cannot be read as ONNX ({error}); copy the file again") from error
-    locations = sorted(set(_external_locations(model.graph)))
+    graphs = list(_graphs(model.graph))
+    locations = sorted({location for graph in graphs for location in _external_locations(graph)})
     for location in locations:
         if is_outside_folder(location):
             raise ModelFileError(f"{file} keeps weights in {location!r}, outside its folder; do not use this model")
@@ -122,34 +123,26 @@ def onnx_facts(file: Path) -> OnnxFacts:
             raise ModelFileError(
                 f"{file.parent} lacks {location}, which {file.name} needs; copy the whole model folder"
             )
-    operators = {node.op_type for node in _graph_nodes(model.graph)}
+    operators = {node.op_type for graph in graphs for node in graph.node}
     return OnnxFacts(
         external=tuple(file.parent / location for location in locations),
         quantises_batches=any(name.startswith("DynamicQuantize") for name in operators),
     )
 
 
+def _graphs(graph: Any) -> Iterator[Any]:
+    """Yield a graph and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _graphs(inner)
+
+
 def _external_locations(graph: Any) -> Iterator[str]:
-    for tensor in _graph_tensors(graph):
+    attributes = [attribute for node in graph.node for attribute in node.attribute]
+    inner = [tensor for attribute in attributes for tensor in (attribute.t, *attribute.tensors)]
+    for tensor in (*graph.initializer, *inner):
         for entry in tensor.external_data:
             if entry.key == "location":
                 yield entry.value
-
-
-def _graph_tensors(graph: Any) -> Iterator[Any]:
-    """Yield the arrays of a graph, of its nodes' attributes and of the graphs inside these."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _graph_tensors(inner)
-
-
-def _graph_nodes(graph: Any) -> Iterator[Any]:
-    """Yield the nodes of a graph and of the graphs inside them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _graph_nodes(inner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,11 @@ class WeightChanges:
 
     def __init__(self, name: str) -> None:
         self._file = CHANGES_FOLDER / f"{name}.safetensors"
-        self._arrays = read_arrays(self._file)
+
+    @cached_property
+    def _arrays(self) -> dict[str, FloatArray]:
+        # The digest is asked for at every start, and the numbers only once.
+        return read_arrays(self._file)
 
     @property
     def digest(self) -> str:

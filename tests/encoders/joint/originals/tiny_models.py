@@ -389,11 +389,10 @@ def open_clip_hf_text(folder: Path) -> Original:
 def open_clip_timm(folder: Path) -> Original:
     """Return a ConvNeXt beside a small text tower that sees the filling, as that of the small MobileCLIPs does."""
     clip_tokenizer().save_pretrained(folder)
-    vision = {"timm_model_name": "test_convnext", "timm_pool": "", "timm_proj": "linear", "image_size": 160}
+    vision = {"timm_model_name": "test_convnext2", "timm_pool": "", "timm_proj": "linear", "image_size": 160}
     text = plain_text(no_causal_mask=True)
     model = {"embed_dim": 64, "custom_text": True, "vision_cfg": vision, "text_cfg": text}
-    preparation = {"mean": [0.0] * 3, "std": [1.0] * 3, "interpolation": "bilinear"}
-    return save_open_clip(folder, model, preparation)
+    return save_open_clip(folder, model, {"interpolation": "bilinear"})
 
 
 def coca(folder: Path) -> Original:
