@@ -189,7 +189,8 @@ _GROUPS: dict[str, tuple[str, str, str]] = {
     "models": (
         "Methods and data",
         "Joint models such as CLIP and SigLIP 2: list those that can be fetched, fetch one, check those that are here.",
-        "list=models.list_models get=models.get check=models.check update=models.update remove=models.remove",
+        "list=models.list_models get=models.get check=models.check update=models.update remove=models.remove "
+        "export=models.export",
     ),
     "datasets": (
         "Methods and data",

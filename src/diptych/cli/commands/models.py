@@ -290,6 +290,29 @@ def _facts(report: dict[str, Any]) -> dict[str, str]:
     return facts
 
 
+def export(
+    model: Annotated[str, typer.Argument(metavar="NAME|FOLDER", autocompletion=complete_model)],
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="By default beside the model, ending in -onnx.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a model of Transformers or OpenCLIP to ONNX, so that it runs without PyTorch.
+
+    Its points are compared with the original's, and nothing is kept where they differ.
+    """
+    from diptych.encoders import export_folder
+    from diptych.hub.place import find_model
+
+    source = find_model(model) or Path(model).expanduser()
+    made = export_folder(source, source.with_name(f"{source.name}-onnx") if to is None else to.expanduser())
+    if as_json:
+        print_json({"folder": str(made.folder), "pictures": made.pictures, "texts": made.texts})
+    else:
+        cosines = f"{made.pictures:.6f} for pictures and {made.texts:.6f} for texts"
+        results().print(f"{shown_path(made.folder)} is written; the least cosine is {cosines}.", soft_wrap=True)
+
+
 def remove(
     name: Annotated[str, typer.Argument(autocompletion=complete_model, help="A model that is here, or here in part.")],
     yes: YesOption = False,
