@@ -23,8 +23,8 @@ def script(name: str) -> ModuleType:
 
 reference = script("reference_pages")
 PACKAGES = reference.packages()
-# Their names are the command line and the REST API, which have pages of their own.
-DOCUMENTED_ELSEWHERE = {"cli", "service"}
+# Their names are the command line, `diptych models` with it, and the REST API, which have pages of their own.
+DOCUMENTED_ELSEWHERE = {"cli", "hub", "service"}
 
 
 def test_every_package_has_a_page() -> None:
