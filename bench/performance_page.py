@@ -89,7 +89,8 @@ def crowd_line(crowd: dict[str, Any]) -> str:
         f"searches of {crowd['clients']} clients that search, click and write for {crowd['minutes']:g} minutes, median"
     )
     beside = (
-        f"99th percentile {crowd['p99_ms']:.0f} ms; {crowd['requests']:,} requests in all, {crowd['lost']} changes lost"
+        f"99th percentile {crowd['p99_ms']:.0f} ms; {crowd['requests']:,} requests, {crowd['lost']} changes lost; "
+        f"a load of {crowd['load_before']:.0f} to {crowd['load']:.0f}, most of it other work"
     )
     return f"| {work} | {crowd['p50_ms']:.0f} ms | {beside}; see [reliability](reliability.md) |"
 
