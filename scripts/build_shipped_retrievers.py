@@ -34,15 +34,10 @@ from diptych.retriever import Retriever
 from diptych.retriever.ready_made import READY_MADE, SHIPPED_FOLDER
 from model_card import Asked, CardRecord, Tuning, model_card, read_record
 from shipped_measures import (
-    SPOKEN,
-    absent_queries,
-    answered,
-    answered_together,
     calibration_error,
     class_names,
     languages_of,
     names_shown,
-    query_points,
     recalls_of,
 )
 
@@ -146,17 +141,10 @@ def ask(retriever: Retriever, data: Data) -> Asked:
     found = {f"{name} test, 1,000 photos": recalls_of(retriever, pairs) for name, pairs in data.test.items()}
     found["Pascal, unseen classes among all 1,000"] = recalls_of(retriever, data.pascal, data.unseen)
     pictures, classes, captioned = data.pascal.images, data.pascal.labels.tolist(), pascal_pairs()
-    queries = {
-        "class names": query_points(retriever, [SPOKEN.get(name, name) for name in sorted(set(classes))]),
-        "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
-        "absent": query_points(retriever, absent_queries()),
-    }
     return Asked(
         found,
         {**class_names(retriever, pictures, classes), "shown": names_shown(retriever, pictures, captioned)},
-        {**answered(retriever, pictures, queries), **answered_together(retriever, pictures, captioned)},
         calibration_error(retriever, data.pascal, data.unseen, PRIOR),
-        retriever.cutoff,
         sum(file.stat().st_size for file in (SHIPPED_FOLDER / retriever.name).iterdir()) / 1e6,
         photos_per_second(retriever.image_encoder_),
     )

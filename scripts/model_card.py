@@ -38,9 +38,7 @@ class Asked:
 
     recalls: dict[str, Recalls]
     class_names: dict[str, tuple[float, float]]
-    answered: dict[str, float]
     calibration_error: dict[str, float]
-    cutoff: float
     megabytes: float
     photos_per_second: float
 
@@ -79,8 +77,6 @@ def model_card(record: CardRecord, networks: Mapping[str, Sequence[EfficientNetL
         sentences=", ".join(f"{value:.3f} ({language})" for language, value in record.languages.sentences.items()),
         queries=_shares(record.languages.queries),
         calibration=_calibration(record.asked),
-        refusals=_refusals(record.asked),
-        joined=_joined(record.asked),
     )
 
 
@@ -119,26 +115,6 @@ def _class_names(asked: Mapping[str, Asked]) -> str:
         cells = " | ".join("| " if value is None else f"{value[0]:.3f} | {value[1]:.3f}" for value in values)
         lines.append(f"| `{name}` | {cells} |")
     return "\n".join(lines)
-
-
-def _refusals(asked: Mapping[str, Asked]) -> str:
-    lines = [
-        "| retriever | cut-off | class names answered | captions answered | absent or nonsense refused | at 95 % |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for name, each in asked.items():
-        said = each.answered
-        cells = " | ".join(f"{share:.0%}" for share in (said["class names"], said["captions"]))
-        cells += f" | {1 - said['absent']:.0%} | {1 - said['at 95 %']:.0%}"
-        lines.append(f"| `{name}` | {each.cutoff:.2f} | {cells} |")
-    return "\n".join(lines)
-
-
-def _joined(asked: Mapping[str, Asked]) -> str:
-    return "; ".join(
-        f"`{name}` answers {each.answered['joined words']:.0%} and refuses {1 - each.answered['joined absent']:.0%}"
-        for name, each in asked.items()
-    )
 
 
 def _calibration(asked: Mapping[str, Asked]) -> str:

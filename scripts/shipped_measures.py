@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.folders import data_folder
 from diptych.retriever import Retriever
-from diptych.retriever.calibration import pictures_with, shared_quantile, short_queries
+from diptych.retriever.calibration import pictures_with
 from diptych.space import SearchDirection, Space
 
 QUERIES = Path(__file__).parents[1] / "bench"
@@ -125,50 +125,9 @@ def _precisions(
     return float(((found * ranked).sum(axis=1) / ranked.sum(axis=1)).mean()), float(ranked[:, :10].mean())
 
 
-def answered(retriever: Retriever, pictures: AnyArray, queries: Mapping[str, AnyArray]) -> dict[str, float]:
-    """Return the share of each kind of query, given by its points, whose best answer is a good match.
-
-    ``at 95 %`` is that of the last kind with another cut-off, which 95 % of the other kinds would pass, each counting
-    as much as the others.
-    """
-    points = retriever.images_to_points(pictures)
-    best = {
-        kind: retriever.probability(retriever.space.compare(asked, points, "text_query").max(axis=1), "text_to_image")
-        for kind, asked in queries.items()
-    }
-    *good, absent = best.values()
-    shares = {kind: float((values >= retriever.cutoff).mean()) for kind, values in best.items()}
-    return {**shares, "at 95 %": float((absent >= shared_quantile(good, 0.05)).mean())}
-
-
-def answered_together(retriever: Retriever, pictures: AnyArray, captioned: Pairs) -> dict[str, float]:
-    """Return the share of two words joined by a plus whose best answer is a good match.
-
-    ``joined words`` are those that the captions of five pictures hold together, ``joined absent`` two that no picture
-    shows.
-    """
-    points, words = retriever.images_to_points(pictures), short_queries(captioned)
-    belong = pictures_with(words, captioned).astype(np.float32)
-    absent = [query for query in absent_queries() if retriever.is_short_query(query)]
-    asked = {"joined words": (words, belong @ belong.T >= 5), "joined absent": (absent, np.ones((len(absent),) * 2))}
-    cutoff, shares = retriever.cutoff_among(len(points), is_short=True, is_joined=True), {}
-    for kind, (queries, is_asked) in asked.items():
-        scores = retriever.space.compare(query_points(retriever, queries), points, "text_query")
-        likely = retriever.probability(scores, "text_to_image", is_short=True)
-        pairs = np.random.default_rng(0).permutation(np.argwhere(np.triu(is_asked, 1)))[:1000]
-        best = [np.sqrt((likely[one] * likely[other]).max()) for one, other in pairs]
-        shares[kind] = float(np.mean(np.array(best) >= cutoff))
-    return shares
-
-
 def query_points(retriever: Retriever, queries: Sequence[str]) -> AnyArray:
     """Return the points of queries, as a search makes them."""
     return retriever.texts_to_points(retriever.query_features(queries))
-
-
-def absent_queries() -> list[str]:
-    """Return queries for what no everyday photograph shows, and for nothing at all."""
-    return (QUERIES / "absent_queries.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def calibration_error(retriever: Retriever, pairs: Pairs, asked: AnyArray, prior: float) -> dict[str, float]:

@@ -114,22 +114,22 @@ def test_suggestions_follow_the_combobox_pattern(visit: Callable) -> None:
         expect(box).to_have_value("hou")
 
 
-def test_the_line_parts_likely_from_unlikely(visit: Callable) -> None:
+def test_the_line_parts_good_answers_from_others(visit: Callable) -> None:
     page = visit("/?q=a+fish").page
     page.locator(TILE).first.wait_for()
     while page.locator(".line").count() == 0 and page.locator(".more").is_visible():
         shown = page.locator(TILE).count()
         page.locator(".more").click()
         page.wait_for_function(f"() => document.querySelectorAll('{TILE}').length > {shown}")
-    expect(page.locator(".line")).to_contain_text("Below this line a match is unlikely")
+    expect(page.locator(".line")).to_contain_text("Below this line results are much less likely")
     parts = page.evaluate(
         "[...document.querySelector('.tiles').children].map((e) => e.className.includes('line') ? '|' : "
-        "e.classList.contains('unlikely') ? 'u' : 'l').join('')"
+        "e.classList.contains('below') ? 'u' : 'l').join('')"
     )
     assert re.fullmatch(r"l+\|u+", parts)
-    above = page.locator(".tile:not(.unlikely)").last.bounding_box()
+    above = page.locator(".tile:not(.below)").last.bounding_box()
     line = page.locator(".line").bounding_box()
-    below = page.locator(".tile.unlikely").first.bounding_box()
+    below = page.locator(".tile.below").first.bounding_box()
     assert above["y"] + above["height"] <= line["y"] < line["y"] + line["height"] <= below["y"] + 1
 
 
@@ -137,7 +137,7 @@ def test_no_good_match_says_what_to_do(visit: Callable) -> None:
     page = visit("/?q=two+fish+deep+under+water&f=label%3Dkite").page
     notice = page.locator(".above .notice")
     expect(notice.get_by_role("heading")).to_have_text("No good match")
-    expect(page.locator(f"{TILE}.unlikely").first).to_be_visible()
+    expect(page.locator(f"{TILE}.below").first).to_be_visible()
     notice.get_by_role("button", name="Also match single words").click()
     expect(page.get_by_role("combobox", name="Match by")).to_have_value("both")
     expect(page).to_have_url(re.compile("words=1"))
@@ -161,10 +161,10 @@ def test_answers_and_listings_are_sorted(visit: Callable, site: Site) -> None:
     page = visit("/?q=a+red+ball").page
     sort = page.get_by_role("combobox", name="Sort")
     expect(sort).to_have_value("relevance")
-    expect(page.locator(f"{TILE}.unlikely").first).to_be_attached()
+    expect(page.locator(f"{TILE}.below").first).to_be_attached()
     sort.select_option("name")
     expect(page).to_have_url(re.compile("sort=name"))
-    expect(page.locator(f"{TILE}.unlikely")).to_have_count(0)
+    expect(page.locator(f"{TILE}.below")).to_have_count(0)
     page = visit().page
     sort = page.get_by_role("combobox", name="Sort")
     for order in ("added", "name"):
@@ -278,7 +278,7 @@ def test_help_explains_the_language(visit: Callable) -> None:
 def test_ranks_run_from_left_to_right(visit: Callable) -> None:
     page = visit("/?q=a+fish").page
     expect(page.locator(TILE).nth(9)).to_be_visible()
-    lefts = page.locator(".tile:not(.unlikely)").evaluate_all(
+    lefts = page.locator(".tile:not(.below)").evaluate_all(
         "tiles => tiles.slice(0, 4).map((tile) => tile.getBoundingClientRect().left)"
     )
     assert lefts == sorted(lefts)

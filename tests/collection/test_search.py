@@ -291,7 +291,30 @@ class TellsWords(Loud):
         return (0.2 if is_joined else 0.4) if is_short else 0.1
 
 
+class DrawsLines(TellsWords):
+    """Captions need more; good answers are half as probable as the best one, those to words less."""
+
+    def cutoff_of(self, text: np.ndarray, count: int, *, is_short: bool = False) -> float:
+        assert len(text) == 1
+        return 0.1 if is_short and count == 4 else 0.9999
+
+    def line_share(self, *, is_short: bool = False) -> float:
+        return 0.2 if is_short else 0.5
+
+
 CAPTION = "0.3 0.4 0.1 0.9"
+
+
+def test_whether_there_is_a_match_and_where_good_answers_end_are_two_decisions(tmp_path: Path) -> None:
+    drawing = of_written_points(tmp_path, DrawsLines(0, "dot"))
+    found = drawing.search(DOG, k=4)
+    assert not found.no_good_match
+    assert found.cutoff == pytest.approx(0.2 * found[0].probability)
+    # The line is the same on every page.
+    assert drawing.search(DOG, k=1, offset=2).cutoff == pytest.approx(drawing.search(DOG, k=1).cutoff)
+    strange = drawing.search(CAPTION, k=4)
+    assert strange.no_good_match
+    assert strange.cutoff == pytest.approx(0.9999)
 
 
 @pytest.fixture

@@ -125,3 +125,12 @@ def test_it_stands_around_a_fusion(problem):
 def test_what_cannot_be_used_is_named(problem, model, words):
     with pytest.raises(InvalidInputError, match=words):
         model.fit(problem.images, problem.texts)
+
+
+def test_texts_of_the_bank_are_familiar(problem):
+    model = QueryBankNormalized(model=CCA(n_components=3), n_nearest=5).fit(problem.images, problem.texts)
+    known = model.familiarity(model.encode_texts(problem.texts[:4]))
+    assert known.shape == (4, 10)
+    # Each is in the bank itself, which keeps half precision.
+    assert known[:, 0] == pytest.approx(np.ones(4), abs=2e-3)
+    assert (np.diff(known[:, :3], axis=1) <= 1e-6).all()

@@ -234,3 +234,16 @@ def test_a_joined_cut_off_needs_words_that_pictures_show_together() -> None:
     assert not hasattr(fitted, "joined_share_")
     both = fitted.cutoff_among(100, is_short=True, is_joined=True)
     assert both == fitted.cutoff_among(100, is_short=True)
+
+
+def test_what_the_bank_knows_nothing_of_needs_a_higher_score() -> None:
+    fitted = Calibration.assumed(10.0, -2.0)
+    assert fitted.line_share(is_short=True) == fitted.line_share(is_short=False) == 0.5
+    # More among more pictures, less for a word, less for what is known.
+    fitted.presence_ = np.array([0.5, 0.1, -0.2, -0.3])
+    strange, known = (fitted.cutoff_of(np.array([near]), 100, is_short=False) for near in (0.0, 1.0))
+    assert known < strange
+    assert fitted.cutoff_of(np.array([0.0]), 1000, is_short=False) > strange
+    score = 0.5 + 0.1 * np.log(100) - 0.2
+    expected = fitted.probability(score, "text_to_image")
+    assert fitted.cutoff_of(np.array([0.0]), 100, is_short=True) == pytest.approx(float(expected))

@@ -103,6 +103,20 @@ class QueryBankNormalized(CrossModalModel):
         made.text_bank_ = made._vectors("text", texts).astype(np.float16)
         return made
 
+    def familiarity(self, points: ArrayLike) -> FloatArray:
+        """Return how near the points of texts are to the bank, a row for each text.
+
+        For its texts and for its pictures: the largest cosine, the means of the 20 and of the 100 largest, the mean and
+        the spread of all. What the bank has nothing like is strange to the model, whatever it finds for it.
+        """
+        vectors = np.asarray(points, dtype=np.float32)[:, :-2]
+        columns = []
+        for bank in (self.text_bank_, self.image_bank_):
+            scores = np.sort(vectors @ bank.astype(np.float32).T, axis=1)[:, ::-1]
+            nearest = [scores[:, :count].mean(axis=1) for count in (1, 20, 100)]
+            columns += [*nearest, scores.mean(axis=1), scores.std(axis=1)]
+        return np.column_stack(columns)
+
     def _check_parameters(self) -> None:
         if not isinstance(self.model, CrossModalModel):
             raise InvalidInputError(f"model must be a model such as CCA(), got {self.model!r}")

@@ -22,7 +22,7 @@ from diptych.encoders.text.word_pipeline import is_short_query
 from diptych.errors import InvalidInputError
 from diptych.estimators import BaseEstimator, scikit_learn
 from diptych.metrics import AP, Measure
-from diptych.models import CrossModalModel, Preprocessed
+from diptych.models import CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.models.files import model_digest
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.retriever.calibration import Calibration, calibrate, held_out_scores
@@ -70,6 +70,17 @@ class RetrieverBase(BaseEstimator):
     def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
         """Return the cut-off of a search among so many items; see `Calibration.cutoff_among`."""
         return self._require("calibration_").calibration_.cutoff_among(count, is_short=is_short, is_joined=is_joined)
+
+    def cutoff_of(self, text: AnyArray, count: int, *, is_short: bool = False) -> float:
+        """Return the cut-off of one text, given by its point, that looks for pictures among so many."""
+        model, calibration = self._require("calibration_").model_, self.calibration_
+        if isinstance(model, QueryBankNormalized) and hasattr(calibration, "presence_"):
+            return calibration.cutoff_of(model.familiarity(text)[0], count, is_short=is_short)
+        return self.cutoff_among(count, is_short=is_short)
+
+    def line_share(self, *, is_short: bool = False) -> float:
+        """Return the share of the best answer's probability above which an answer to a text is good."""
+        return self._require("calibration_").calibration_.line_share(is_short=is_short)
 
     def is_short_query(self, text: str) -> bool:
         """Return whether a text that looks for pictures is a word or two, with probabilities of its own."""

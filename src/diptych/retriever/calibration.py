@@ -24,6 +24,7 @@ from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 _SLOPE_PENALTY = 1e-9
 _MOST_SCORES = 300_000
 _USUAL_CUTOFF = 0.1
+_USUAL_SHARE = 0.5
 _WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -52,6 +53,13 @@ class Calibration(BaseEstimator):
         Numbers of pictures, and the cut-off among so many.
     short_line_ : array of two numbers, only where short queries were held out
         Intercept and slope of a word or two that look for pictures: they fit many pictures, each with a lower score.
+    presence_ : array, only where queries for what is and for what is not there were compared
+        What the least score of a match is, linear in the logarithm of the number of pictures, whether the query is
+        short, and how near the model's bank is to it (`QueryBankNormalized.familiarity`); the constant comes first.
+    line_shares_ : array of two numbers
+        As a share of the best answer's probability, where the good answers end: of short queries and of others.
+    copy_line_ : array of two numbers, only where copies of pictures were compared
+        Intercept and slope of a picture being a copy of another: saved again, or its mirror image.
     joined_share_ : float, only where words were held out that some pictures show together
         The cut-off of words joined by a plus, as a share of a single one's: what shows both shows each less clearly.
 
@@ -72,6 +80,9 @@ class Calibration(BaseEstimator):
     cutoff_: float
     cutoffs_: FloatArray
     short_line_: FloatArray
+    presence_: FloatArray
+    line_shares_: FloatArray
+    copy_line_: FloatArray
     joined_share_: float
 
     def __init__(self, *, prior: float | None = 0.01) -> None:
@@ -107,9 +118,11 @@ class Calibration(BaseEstimator):
         if is_short and direction == "text_to_image" and hasattr(self, "short_line_"):
             intercept, slope = self.short_line_
         logits = intercept + slope * np.asarray(scores, dtype=np.float64)
-        # SciPy has this function, and importing it takes longer than a search.
-        with np.errstate(over="ignore"):
-            return np.asarray(1 / (1 + np.exp(-logits)))
+        likely = _expit(logits)
+        if direction == "image_to_image" and hasattr(self, "copy_line_"):
+            of_copy = _expit(self.copy_line_[0] + self.copy_line_[1] * np.asarray(scores, dtype=np.float64))
+            likely = 1 - (1 - likely) * (1 - of_copy)
+        return likely
 
     def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
         """Return the cut-off of a search among so many items: the fewer, the lower the best of them scores.
@@ -127,6 +140,15 @@ class Calibration(BaseEstimator):
         score = (np.log(cutoff / (1 - cutoff)) - self.intercepts_[0]) / self.slopes_[0]
         of_word = float(self.probability(score, "text_to_image", is_short=True))
         return of_word * getattr(self, "joined_share_", 1.0) if is_joined else of_word
+
+    def cutoff_of(self, familiarity: FloatArray, count: int, *, is_short: bool) -> float:
+        """Return the cut-off of one text among so many pictures, by what the model's bank knows of it."""
+        known = np.concatenate([[1.0, np.log(max(count, 1)), float(is_short)], familiarity])
+        return float(self.probability(known @ self.presence_, "text_to_image", is_short=is_short))
+
+    def line_share(self, *, is_short: bool) -> float:
+        """Return the share of the best answer's probability above which an answer to a text is good."""
+        return float(self.line_shares_[0 if is_short else 1]) if hasattr(self, "line_shares_") else _USUAL_SHARE
 
     def rescaled(self, factor: float) -> Self:
         """Return the same probabilities for scores that are so many times smaller."""
@@ -150,6 +172,12 @@ class Calibration(BaseEstimator):
         relevant, other = counts * truth, counts * (1 - truth)
         relevant, other = relevant * (share / relevant.sum()), other * ((1 - share) / other.sum())
         return _weighted_logistic(values, relevant / (relevant + other), relevant + other)
+
+
+def _expit(logits: FloatArray) -> FloatArray:
+    # SciPy has this function, and importing it takes longer than a search.
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-logits)))
 
 
 def _place(direction: SearchDirection) -> int:

@@ -81,6 +81,12 @@ class TellsShortQueries(Protocol):
     def cutoff_among(self, count: int, *, is_short: bool = False, is_joined: bool = False) -> float:
         """Return the probability that counts as a match among so many items."""
 
+    def cutoff_of(self, text: AnyArray, count: int, *, is_short: bool = False) -> float:
+        """Return that of one text, given by its point."""
+
+    def line_share(self, *, is_short: bool = False) -> float:
+        """Return the share of the best answer's probability above which an answer to a text is good."""
+
 
 @dataclass(frozen=True)
 class EncodedQuery:
@@ -156,6 +162,8 @@ class EncodedQuery:
             among: Callable[[int], float] | None = getattr(self.retriever, "cutoff_among", None)
             return self.retriever.cutoff if among is None else among(count)
         retriever = cast(TellsShortQueries, self.retriever)
+        if len(self.terms) == 1 and wanted[0].side == "text" and hasattr(retriever, "cutoff_of"):
+            return retriever.cutoff_of(wanted[0].point, count, is_short=self._is_short(wanted[0]))
         is_joined = len(wanted) > 1 and self._compares_each and all(map(self._is_short, wanted))
         each = [retriever.cutoff_among(count, is_short=self._is_short(term), is_joined=is_joined) for term in wanted]
         if len(set(each)) == 1:
@@ -164,6 +172,20 @@ class EncodedQuery:
         if self._compares_each:
             return float(np.exp(np.average(np.log(each), weights=weights)))
         return float(np.average(each, weights=weights))
+
+    def line(self, best: float, cutoff: float) -> float:
+        """Return the probability above which answers are good, given that of the best one and the cut-off.
+
+        Where there is a match at all, what is a fair share as probable as the best answer to a text counts as one, too:
+        how probable good answers are differs from query to query.
+        """
+        texts = [term for term in self.wanted if term.side == "text"]
+        if best < cutoff or self.target == "text" or len(texts) < len(self.wanted) or not texts:
+            return cutoff
+        if not hasattr(self.retriever, "line_share"):
+            return cutoff
+        retriever = cast(TellsShortQueries, self.retriever)
+        return best * min(retriever.line_share(is_short=self._is_short(term)) for term in texts)
 
     @property
     def _pools_odds(self) -> bool:

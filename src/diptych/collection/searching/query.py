@@ -271,8 +271,9 @@ class Answers(Sequence[Answer]):
     the words that were looked for. ``mode`` says what was compared: "similarity", "words" or "both".
     ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
     ``seconds`` includes encoding the query. ``notes`` are remarks for the person who asked. ``retriever`` is the stored
-    name of the retriever that answered, with its ``fingerprint`` and ``cutoff``. ``did_you_mean`` is the query with
-    misspelt words corrected; where no other spelling was likely, that was searched for: ``is_corrected``.
+    name of the retriever that answered, with its ``fingerprint``. Answers below the probability ``cutoff`` are less
+    good than the best; where there is no good match, it is what the best one would have needed. ``did_you_mean`` is the
+    query with misspelt words corrected; where no other spelling was likely, that was searched for: ``is_corrected``.
     """
 
     found: tuple[Answer, ...]

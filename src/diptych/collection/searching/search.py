@@ -85,16 +85,19 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     # Regions of a picture are about as many more chances to be near whatever is asked as another picture is.
     chances = entries.count + (entries.n_with_regions if uses_regions else 0)
     usual = encoded.cutoff_among(chances)
-    cutoff = usual if request.min_probability is None else request.min_probability
-    everything = ranked.entries
-    if is_sorted:
-        everything = _sorted(ranking, ranked, cutoff, request.sort)
-    shown = everything[offset : offset + k]
+    # The best answers of all decide if there is a match and where good ones end, on every page.
+    top = shown = ranked.entries[:k]
     points, regions = ranking.best_parts(shown)
     scores, probabilities = encoded.scores_and_probabilities(points)
-    # The best answers of all decide if there is a match, on every page.
-    top = ranked.entries[:k]
-    best = probabilities if offset == 0 and not is_sorted else _probabilities(ranking, top)
+    best = float(probabilities.max(initial=0.0))
+    least, line = usual, encoded.line(best, usual)
+    if request.min_probability is not None:
+        least = line = request.min_probability
+    if is_sorted or offset:
+        everything = _sorted(ranking, ranked, line, request.sort) if is_sorted else ranked.entries
+        shown = everything[offset : offset + k]
+        points, regions = ranking.best_parts(shown)
+        scores, probabilities = encoded.scores_and_probabilities(points)
     held = _held_words(entries, np.union1d(shown, top), ranked)
     answers = _answers(entries, shown, scores, probabilities, regions, ranked, held, offset)
     if request.min_probability is not None:
@@ -103,14 +106,14 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     field_notes = () if request.filter is None else _field_notes(view, request.filter)
     return Answers(
         answers,
-        no_good_match=bool(best.max(initial=0.0) < cutoff) and not has_words,
+        no_good_match=best < least and not has_words,
         considered=entries.count,
         exact=ranking.is_exact,
         seconds=time.perf_counter() - started,
         notes=(*ranked.notes, *_language_notes(view, query), *field_notes),
         retriever=view.searched.model.name,
         fingerprint=view.searched.model.fingerprint,
-        cutoff=usual,
+        cutoff=encoded.line(best, usual),
         mode=ranked.mode,
         did_you_mean=None if spelling is None else str(spelling),
         is_corrected=is_corrected,

@@ -105,9 +105,9 @@ export class ItemDialog {
   score(answer) {
     if (answer?.probability === undefined) return null;
     const where = (answer.matched_fields ?? []).join(", ");
-    const text = where && answer.has_words ? `found by its words (${where})` : answer.good ? "a likely match" : "an unlikely match";
+    const text = where && answer.has_words ? `found by its words (${where})` : answer.good ? "a likely match" : "below the line";
     const part = answer.region ? `, ${answer.region.place} of the picture` : "";
-    return h("p", { class: `detail-score ${answer.good ? "" : "unlikely"}` }, scoreBar(answer.probability), hidden(percent(answer.probability)), h("span", {}, `Rank ${answer.position}, ${text}${part}`));
+    return h("p", { class: "detail-score" }, scoreBar(answer.probability), hidden(percent(answer.probability)), h("span", {}, `Rank ${answer.position}, ${text}${part}`));
   }
 
   buttons(item, answer) {

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 
 export const MEANINGS = {
   "search models": "A search model says how similar pictures and texts are; some are quicker, some find more.",
-  "likely match": "The percentage says how likely a result is what you mean. It was measured on captions whose pictures are known.",
+  "likely match": "Of a hundred results at 70%, about seventy show what was asked for. It was measured on photos with captions.",
   "sign test": "How likely so uneven a count would be if both were equally good; below 0.05 it is hardly chance.",
   "95% range": "The true difference lies between these two, 95 times in 100.",
   "By chance": "How likely such a difference would be if both were equally good; below 0.05 it is hardly chance.",

@@ -1,4 +1,4 @@
-// The list of answers: pages that follow one another, the line below which a match is unlikely, and moving by keys.
+// The list of answers: pages that follow one another, the line below the good ones, and moving by keys.
 
 import { isAbort } from "../parts/api.js";
 import { h } from "../parts/dom.js";
@@ -71,7 +71,7 @@ export class Results {
   addLine(page) {
     this.cut = true;
     if (!this.answers.length && page.answers[0] && !page.answers[0].good) return;
-    this.list.append(h("li", { class: "line" }, h("span", {}, "Below this line a match is unlikely"),
+    this.list.append(h("li", { class: "line" }, h("span", {}, "Below this line results are much less likely than the first"),
       h("small", {}, `less than ${percent(page.cutoff)}`)));
   }
 

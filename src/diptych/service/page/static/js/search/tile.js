@@ -59,7 +59,7 @@ export function tile(collection, answer, { onOpen, onLike, onKeep, eager = false
     onOpen(answer);
   };
   const scored = answer.probability !== undefined && answer.probability !== null;
-  const classes = ["tile", asText && "tile-text", !answer.picture && !asText && "tile-words", scored && !answer.good && "unlikely"];
+  const classes = ["tile", asText && "tile-text", !answer.picture && !asText && "tile-words", scored && !answer.good && "below"];
   return h("li", {
     class: classes.filter(Boolean).join(" "), "data-id": answer.id, "data-caption": answer.caption_id, "data-shape": answer.width && answer.height ? answer.width / answer.height : null,
   },

@@ -220,7 +220,8 @@ class SearchView {
     const text = page.browsing
       ? `${count(page.total, "item")}${this.state.filters.length ? " left by the filters" : ""}`
       : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
-    this.summary.textContent = text;
+    const meaning = !page.browsing && !page.draw && page.answers.length > 0 && " · of results at 70%, seven in ten show what was asked for";
+    this.summary.replaceChildren(text, ...(meaning ? [h("span", { class: "faint" }, meaning)] : []));
     const good = page.answers.filter((answer) => answer.good).length;
     const notes = page.browsing ? "" : page.notes.map((note) => `${note} `).join("");
     announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next !== null && good === page.answers.length ? " or more" : ""} likely. ${text}`));
