@@ -52,7 +52,7 @@ from tune_networks import (
 from tuning_data import TRAIN_PARTS, Batch, TuningData, read_tuning_data, squares
 from tuning_networks import DEVICE
 
-# More pixels than the networks were trained with, as the strong retriever shows them.
+# More pixels than the networks were trained with.
 TEACHER_SIDES = {"lite2": 325, "lite1": 300, "lite0": 258}
 # The share of the untouched networks in the teacher's scores of captions.
 OF_CAPTIONS = 0.25

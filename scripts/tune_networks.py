@@ -8,7 +8,7 @@ projections and a record go into the output folder, from which `distil_networks.
 one that is tested are left out.
 
 The loss is that of `ContrastiveProjection`, of the point of one, two and three networks together, so that one text
-tower serves light, default and strong. ImageNet's labels are further pairs; labels of COCO's photos and phrases of the
+tower serves default and strong. ImageNet's labels are further pairs; labels of COCO's photos and phrases of the
 captions are further queries with several right answers. Some captions go without their English features, and some are
 Chinese; a second, English caption of each photo counts as much for the three networks together. Weights are pulled
 towards where they started and averaged over the last steps; of what was changed in the image networks, a part is kept
