@@ -299,7 +299,7 @@ def export(
 ) -> None:
     """Write a model of Transformers or OpenCLIP to ONNX, so that it runs without PyTorch.
 
-    Its points are compared with the original's, and nothing is kept where they differ.
+    What it makes of pictures and texts is compared with the original, and nothing is kept where they differ.
     """
     from diptych.encoders import export_folder
     from diptych.hub.place import find_model
