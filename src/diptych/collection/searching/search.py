@@ -335,7 +335,7 @@ def _field_notes(view: SearchView, wanted: Filter) -> tuple[str, ...]:
     """Say which fields of a filter no item has: most often they are misspelt."""
     columns = view.columns
     named = {field: field_name(field) for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS}
-    unknown = [field for field, name in named.items() if name not in columns.field_counts]
+    unknown = [field for field, name in named.items() if not columns.has_field(name)]
     if not unknown or not columns.alive.any():
         return ()
     held = {name: count for name, count in columns.field_counts.items() if name != LABEL}

@@ -203,6 +203,17 @@ class Columns:
         counts = {name: int(self.live_counts[ids].sum()) for name, ids in self.fields.items()}
         return {name: count for name, count in counts.items() if count}
 
+    def has_field(self, name: str) -> bool:
+        """Return True if any item has a field; the first that is found will do."""
+        base, ids = self.base, self.fields.get(name)
+        if ids is None:
+            return False
+        if np.isin(self.patch.pairs["value"], ids).any():
+            return True
+        known = ids[ids < len(base.value_starts) - 1].tolist()
+        owners = (base.value_owners[base.value_starts[value] : base.value_starts[value + 1]] for value in known)
+        return any(len(each) and not self._changed[each].all() for each in owners)
+
     def month_counts(self, chosen: BoolArray | None) -> dict[str, int]:
         """Return how many of the chosen items were taken in each month, or in a year where no more is known."""
         months = self._by_item("month", 0)

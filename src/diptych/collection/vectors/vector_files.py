@@ -27,7 +27,7 @@ PROBES = 16
 SHARE_FACTOR = 0.12
 """Behind a filter that allows less than this share, more lists are probed."""
 
-TARGET_RECALL = 0.97
+TARGET_RECALL = 0.96
 TUNING_QUERIES = 200
 TUNING_SHARE = 0.1
 NEIGHBOURS = 10
@@ -144,7 +144,7 @@ def inverted_part(
         recall = min(truth.recall(trial, None), masked.recall(trial, mask))
         if recall >= TARGET_RECALL or probes >= lists:
             return VectorPart(engine, all_ids, np.concatenate(contents), probes, recall)
-        probes = min(lists, 2 * probes)
+        probes = min(lists, probes + max(1, probes // 4))
 
 
 class _Truth:
