@@ -83,7 +83,6 @@ FULL_FILES = frozenset(
         "collection/test_facets.py",
         "collection/test_loading.py",
         "collection/test_maintenance.py",
-        "collection/test_past.py",
         "collection/test_picture_text.py",
         "collection/test_processes.py",
         "collection/test_regions.py",

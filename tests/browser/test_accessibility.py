@@ -57,14 +57,6 @@ def test_what_is_kept_and_shared_has_no_serious_violation(visit: Callable, dark:
     page.get_by_role("button", name="Add results to album …").click()
     page.get_by_role("button", name="Done").wait_for()
     assert serious(page) == []
-    page.keyboard.press("Escape")
-    share.click()
-    page.get_by_role("button", name="Earlier versions …").click()
-    page.get_by_role("button", name="Show version 1").wait_for()
-    assert serious(page) == []
-    page.get_by_role("button", name="Show version 1").click()
-    expect(page.locator(".moment-banner")).to_be_visible()
-    assert serious(page) == []
 
 
 def test_colours_follow_the_system_or_the_switch(visit: Callable) -> None:

@@ -48,25 +48,8 @@ def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site) -> None:
     page.get_by_role("button", name="Start: Index the folder").click()
     done = page.locator(".job.done", has_text="Index the folder")
     expect(done).to_contain_text("1 added", timeout=60_000)
-    # As it was before, the picture is not there, and nothing can be changed.
     page.get_by_role("link", name="Search").click()
     expect(page.locator(".summary")).to_have_text("81 items")
-    page.get_by_role("button", name="Share").click()
-    page.get_by_role("button", name="Earlier versions …").click()
-    page.get_by_role("button", name="Show version 2").click()
-    expect(page.locator(".moment-banner")).to_contain_text("As of")
-    expect(page.locator(".summary")).to_have_text("80 items")
-    expect(page.get_by_role("button", name="Add pictures")).to_be_hidden()
-    page.locator(".tile .tile-link").first.click()
-    expect(page.get_by_role("button", name="More like this").last).to_be_visible()
-    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(0)
-    page.keyboard.press("Escape")
-    expect(page).not_to_have_url(re.compile("/item/"))
-    page.reload()
-    expect(page.locator(".summary")).to_have_text("80 items")
-    page.get_by_role("button", name="Back to now").click()
-    expect(page.locator(".summary")).to_have_text("81 items")
-    expect(page.locator(".moment-banner")).to_be_hidden()
 
 
 def test_a_map_is_made_and_adding_a_search_model_is_cancelled(visit: Callable, own_site) -> None:

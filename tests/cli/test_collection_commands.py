@@ -333,23 +333,6 @@ def test_answers_become_folders_zip_files_and_galleries(run: Run, world: World, 
     assert not (tmp_path / "wrong.zip").exists()
 
 
-def test_a_removed_picture_is_found_as_of_before(run: Run, world: World) -> None:
-    run("remove", "scene-000002.png", "--yes")
-    told = json.loads(run("history", "--json").stdout)
-    first, last = told["versions"][-2], told["versions"][-1]
-    assert (last["removed"], last["items"], told["kept_days"]) == (1, 59, 30)
-    words = ("search", "a boat", "--all", "-k", "60", "--format", "paths")
-    assert "scene-000002.png" not in run(*words).stdout
-    result = run(*words, "--as-of", str(first["number"]))
-    assert "scene-000002.png" in result.stdout
-    assert f"version {first['number']}, 60 items" in result.stderr
-    assert "removed" in run("history").stdout
-    assert run(*words, "--as-of", "2001-01-01").exit_code == 2
-    assert "earliest" in run(*words, "--as-of", "2001-01-01").stderr
-    assert "kept for 0 days" in run("history", "--keep-days", "0").stdout
-    assert run(*words, "--as-of", str(first["number"])).exit_code == 2
-
-
 def test_items_are_listed_page_by_page(run: Run, world: World) -> None:
     names: list[str] = []
     cursor: list[str] = []

@@ -44,12 +44,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store of one item."""
     made = create_store(tmp_path_factory.mktemp("filled") / "store", "process")
     put(made, ITEM)
+    made.write(lambda db: db.run("UPDATE item SET added_ns = ?", (ITEM.added_ns,)))
     yield made
     made.close()
 
 
 def put(store: Store, *items: Item) -> None:
-    store.write(lambda db: put_items(db, items, operation="put", now_ns=ITEM.added_ns))
+    store.write(lambda db: put_items(db, items))
 
 
 def ids(store: Store, text: str) -> list[str]:

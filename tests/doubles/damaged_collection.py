@@ -54,7 +54,6 @@ def answers(folder: Path) -> dict[str, Any]:
     questions: dict[str, Callable[[], Any]] = {
         "items": lambda: [(item.id, item.path, item.captions, item.labels, item.metadata) for item in one],
         "words": lambda: [hit.id for hit in one.search("twice", 3, target="texts", hybrid=True)],
-        "history": lambda: [(version.number, version.items) for version in one.history()],
         "thumbnails": lambda: one.thumbnails([item.id for item in one if item.path]),
         "features": lambda: {key: row.tolist() for key, row in zip(*one.features("image"), strict=True)},
         **{f"{target} {name}": partial(_hits, one, target, name) for target, name in names},

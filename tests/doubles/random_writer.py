@@ -21,7 +21,7 @@ from tests.doubles.toy_retriever import ToyRetriever, item_state
 WRITE_WAIT_S = 30.0
 
 
-SHARED = {"add": 6, "change": 3, "remove": 2, "pictures": 2, "album": 6, "saved search": 4, "own model": 2, "prune": 1}
+SHARED = {"add": 6, "change": 3, "remove": 2, "pictures": 2, "album": 6, "saved search": 4, "own model": 2}
 ALONE = {**SHARED, "own model": 0, "retriever": 2, "further": 5, "repair": 1, "load": 3, "rollback": 2, "index": 1}
 """How often each kind of step is drawn by one of several writers, and by the only one."""
 
@@ -64,8 +64,6 @@ def write_at_random(location: str, workplace: Path, seed: int, *, is_alone: bool
             change_saved_search(collection, f"{own} {dice.randrange(3)}", prefix)
         elif kind == "own model":
             change_own_model(collection, 10 + seed % 2)
-        elif kind == "prune":
-            collection.keep_history(dice.choice([0, 30]))
         elif kind == "retriever":
             retriever = ToyRetriever(dice.randint(0, 3))
             with said(in_force(retriever)):

@@ -173,27 +173,6 @@ def test_an_export_has_its_limit(running_service: Start, tmp_path: Path) -> None
         (tmp_path / "five.zip").write_bytes(client.export(q="a red boat", mode="similarity"))
 
 
-def test_the_collection_as_it_was(client: Client) -> None:
-    client.update(next(client.items()).id, labels=["changed"])
-    before = client.history().versions[0]
-    item = next(client.items("label:boat"))
-    client.remove(item.id)
-    then = str(before.number)
-    assert (client.history().versions[0].removed, client.history().kept_days) == (1, 30)
-    assert client.item(item.id, as_of=then) == item
-    assert item in list(client.items("label:boat", as_of=then))
-    found = client.search(terms=[{"item": item.id}], as_of=then, limit=60, target="texts")
-    assert found.search_id is None
-    assert client.search(item.captions[0], as_of=then, mode="words", target="texts", limit=1).answers[0].id == item.id
-    for wrong in ("99", "2001-01-01", "yesterday"):
-        with pytest.raises(ServiceError) as error:
-            client.search("a boat", as_of=wrong)
-        assert error.value.kind == "invalid-input"
-    assert client.keep_history(0).kept_days == 0
-    with pytest.raises(ServiceError):
-        client.item(item.id, as_of=then)
-
-
 def test_what_helps_to_ask(client: Client) -> None:
     fields = {facet.field: facet for facet in client.facets().facets}
     assert {"label", "colour", "shape"} <= set(fields)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from diptych.collection.store.facets import FacetValue as FacetValue
     from diptych.collection.store.facets import MapCell as MapCell
     from diptych.collection.store.facets import Period as Period
-    from diptych.collection.store.history import Version as Version
     from diptych.collection.store.suggestions import Suggestion as Suggestion
     from diptych.collection.upkeep.backup import BackupReport as BackupReport
     from diptych.collection.upkeep.backup import RestoreReport as RestoreReport

@@ -16,10 +16,9 @@ from diptych.collection.reading import CollectionReader
 from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.collection.root import stored_root
 from diptych.collection.state import ROOT, CollectionState
-from diptych.collection.store import history, models
+from diptych.collection.store import models
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.history import AsOf, Version
 from diptych.collection.store.kept import put_setting
 from diptych.collection.store.model_history import LearningRecord, remember
 from diptych.collection.store.models import LoadRetriever, unique_name
@@ -71,7 +70,6 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float | None = None,
         scheduler: str | None = None,
-        as_of: AsOf | None = None,
         durability: Durability | None = None,
         root: str | os.PathLike[str] | None = None,
         replica: str | None = None,
@@ -86,19 +84,12 @@ class Collection(CollectionReader):
         )
         super().__init__(state)
         self._scheduler = scheduler
-        self._as_of: Version | None = None
-        if as_of is None:
-            state.keep_root()
-        else:
-            with state.store.reading() as db:
-                moment, self._as_of = history.moment(db, as_of)
-            state.go_back(moment)
+        state.keep_root()
 
     @cached_property
     def _changes(self) -> ItemChanges:
         from diptych.collection.indexing.item_changes import ItemChanges
 
-        self._state.store.check_present()
         return ItemChanges(self._state.store, self._state.root, self._sources, self._matching_ids, self._scheduler)
 
     def _sources(self) -> list[tuple[models.Model, RetrieverProtocol]]:
@@ -174,12 +165,11 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float | None = None,
         scheduler: str | None = None,
-        as_of: AsOf | None = None,
         durability: Durability | None = None,
         root: str | os.PathLike[str] | None = None,
         replica: str | None = None,
     ) -> Self:
-        """Open a collection, as it is or as it was.
+        """Open a collection.
 
         A collection that was copied, moved or restored, or was made by another user, is searched without its files
         until ``root`` names the folder of its pictures, once.
@@ -187,9 +177,6 @@ class Collection(CollectionReader):
         ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`. A change that finds another
         writer at work waits for it up to ``write_wait`` seconds before it raises. ``scheduler`` is the address of a
         Dask scheduler, such as tcp://host:8786, whose workers read and encode what is added, with the same result.
-
-        ``as_of`` is a version of :meth:`history`, a day (its end) or a time in UTC, as text or as datetime: the items
-        are those of then, searched with the retriever of then where it is still stored. Nothing can be changed in it.
 
         ``durability="power"`` brings every change to the disk before it is acknowledged; with ``"process"`` it survives
         the end of the process, and after a power cut the collection may have to be restored or made again. Without it
@@ -200,7 +187,7 @@ class Collection(CollectionReader):
         searches while it is there and has the last write of this process.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        return cls(folder, as_of=as_of, durability=durability, root=root, replica=replica, **options)
+        return cls(folder, durability=durability, root=root, replica=replica, **options)
 
     @classmethod
     def open_or_create(
@@ -294,42 +281,6 @@ class Collection(CollectionReader):
         By id or path, ``captions``, ``labels`` and ``metadata`` as :meth:`update` takes them.
         """
         return self._changes.update_all(changes)
-
-    def at(self, as_of: AsOf) -> Self:
-        """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
-        root = self.root if self.is_root_trusted else None
-        then = type(self)(self._state.place, load_retriever=self._state.load_retriever, as_of=as_of, root=root)
-        then._state.loaded = self._state.loaded
-        return then
-
-    @property
-    def as_of(self) -> Version | None:
-        """The version that held at the moment that was asked for; None where the collection is as it is now."""
-        return self._as_of
-
-    def history(self) -> list[Version]:
-        """Return the versions of the items that can be asked for, oldest first; :meth:`open` takes their numbers."""
-        with self._state.store.reading() as db:
-            return history.versions(db)
-
-    def version_at(self, as_of: AsOf) -> Version:
-        """Return the version that held at a moment; the error for an earlier one than is kept names the earliest."""
-        with self._state.store.reading() as db:
-            return history.moment(db, as_of)[1]
-
-    @property
-    def history_days(self) -> float:
-        """For how many days items that were changed or removed are kept as they were."""
-        with self._state.store.reading() as db:
-            return history.history_days(db)
-
-    def keep_history(self, days: float) -> None:
-        """Choose for how many days items that were changed or removed are kept as they were, 30 by default.
-
-        What is older goes at once. 0 keeps nothing.
-        """
-        self._state.store.write(lambda db: history.keep_history(db, days), freeing=True)
-        history.prune(self._state.store)
 
     def keep_facts(self, choice: FactsChoice) -> int:
         """Choose what is kept of what photographs say of themselves, and return how many items lost something by it.
@@ -454,7 +405,6 @@ class Collection(CollectionReader):
         from diptych.collection.upkeep.checks import repair
 
         repair(self._state.store)
-        history.prune(self._state.store)
         self._retrievers.fill()
         make_missing_thumbnails(self._state.store, self._state.root)
         return self.verify()

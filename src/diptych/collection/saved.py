@@ -14,9 +14,8 @@ from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, p
 from diptych.collection.searching.request import SearchOptions
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
-from diptych.collection.store.kept import note_other
 from diptych.collection.store.models import LONGEST_NAME
-from diptych.collection.store.store import Store
+from diptych.collection.store.store import Store, note_changes
 from diptych.errors import InvalidInputError, UnknownNameError
 
 Kept = TypeVar("Kept")
@@ -49,7 +48,7 @@ class _NamedRows(ABC, Generic[Kept]):
 
         def delete(db: Connection) -> None:
             db.run(f"DELETE FROM {self.table} WHERE id = ?", (self._known(db, name)[0],))
-            note_other(db, self.table)
+            note_changes(db, self.table)
 
         self._store.write(delete)
 
@@ -130,7 +129,7 @@ class Albums(_NamedRows[Album]):
             number, plain = self._known(db, title)[0], checked_name(new)
             self._check_free(db, plain, number)
             db.run("UPDATE album SET title = ?, folded = ? WHERE id = ?", (plain, _folded(plain), number))
-            note_other(db, self.table)
+            note_changes(db, self.table)
             return self._read(db, number, plain)
 
         return self._store.write(rename)
@@ -157,7 +156,7 @@ class Albums(_NamedRows[Album]):
             db.run("DELETE FROM album_item WHERE album = ?", (number,))
             rows = [(number, one, place) for place, one in enumerate(dict.fromkeys(ids))]
             db.load("album_item", ("album", "item", "place"), rows)
-            note_other(db, self.table)
+            note_changes(db, self.table)
             return self._read(db, number, shown)
 
         return self._store.write(write)
@@ -216,7 +215,7 @@ class SavedSearches(_NamedRows[SavedSearch]):
                 "ON CONFLICT (folded) DO UPDATE SET name = excluded.name, document = excluded.document",
                 _search_row(search),
             )
-            note_other(db, self.table)
+            note_changes(db, self.table)
 
         self._store.write(save)
         return search
@@ -230,7 +229,7 @@ class SavedSearches(_NamedRows[SavedSearch]):
             self._check_free(db, renamed.name, number)
             values = (*_search_row(renamed), number)
             db.run("UPDATE saved_search SET name = ?, folded = ?, document = ? WHERE id = ?", values)
-            note_other(db, self.table)
+            note_changes(db, self.table)
             return renamed
 
         return self._store.write(rename)

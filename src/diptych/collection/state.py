@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
-from diptych.collection.item import iso_time
 from diptych.collection.root import Root, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
 from diptych.collection.store import models
-from diptych.collection.store.columns import ColumnCache, Columns, columns_of
+from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import past_view
 from diptych.collection.store.kept import put_setting, setting
-from diptych.collection.store.model_history import model_at
 from diptych.collection.store.models import LoadedRetrievers, LoadRetriever, Model
 from diptych.collection.store.opening import open_store
 from diptych.collection.store.points import POINT_KINDS
@@ -37,7 +34,7 @@ ROOT = "root"
 
 
 class CollectionState:
-    """An open collection, as it is or as it was at a time; every look at it is one transaction.
+    """An open collection; every look at it is one transaction.
 
     ``folder`` is that of SQLite; of PostgreSQL, where this machine keeps what belongs to the collection.
     """
@@ -57,13 +54,10 @@ class CollectionState:
         self.folder: Path = self.store.folder
         if write_wait is not None:
             self.store.write_wait = write_wait
-        self.moment: int | None = None
         self.suggestions = SuggestionCache(self.store)
         self.load_retriever = load_retriever
         self.loaded = LoadedRetrievers(self.store, load_retriever)
         self.columns = ColumnCache(self.store)
-        # The columns of a past state, with the first version that was kept then.
-        self._past: tuple[int, Columns] | None = None
         self._searched: dict[int, SearchedModel] = {}
         self._lock = threading.Lock()
         self._named_root = root
@@ -98,34 +92,14 @@ class CollectionState:
     @contextmanager
     def looking(self, *, replica: bool = False) -> Iterator[tuple[Connection, Columns]]:
         """Read in one transaction, with the columns of its items; with ``replica`` a second server may answer."""
-        with self.store.reading(replica=replica and self.moment is None) as db:
-            yield db, self.columns.current(db) if self.moment is None else self._columns_then(db)
-
-    def _columns_then(self, db: Connection) -> Columns:
-        """Return the columns of a past state, which are read once unless some of the past is forgotten."""
-        first = int(db.value("SELECT min(id) FROM version"))
-        with self._lock:
-            known, columns = self._past or (0, None)
-            if columns is None or known != first:
-                columns = columns_of(db)
-                self._past = first, columns
-            return columns
+        with self.store.reading(replica=replica) as db:
+            yield db, self.columns.current(db)
 
     @contextmanager
     def searching(self, name: str | None = None) -> Iterator[SearchView]:
         """Read in one transaction, with a stored retriever that is loaded."""
         with self.looking(replica=True) as (db, columns):
-            model = (
-                models.model_named(db, name)
-                if name is not None or self.moment is None
-                else model_at(db, iso_time(self.moment))
-            )
-            yield SearchView(db, columns, self.searched(model), self.root)
-
-    def go_back(self, moment_ns: int) -> None:
-        """Show the items of a time from now on, and change nothing."""
-        self.moment = moment_ns
-        self.store.show_past(lambda db: past_view(db, moment_ns))
+            yield SearchView(db, columns, self.searched(models.model_named(db, name)), self.root)
 
     def searched(self, model: Model) -> SearchedModel:
         """Return a model with its retriever and its vector indexes, loaded once."""

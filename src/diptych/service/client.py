@@ -133,8 +133,6 @@ class Operations:
     original = Operation(bytes, "GET ~/items/{item_id}/original")
     rendering = Operation(bytes, "GET ~/items/{item_id}/rendering")  # as every browser can show it
     neighbours = Operation(_search.SearchResponse, "GET ~/items/{item_id}/neighbours")
-    history = Operation(_collections.VersionList, "GET ~/history")
-    keep_history = Operation(_collections.VersionList, "PUT ~/history", "kept_days")
 
     albums = Operation(_collections.AlbumList, "GET ~/albums")
     album = Operation(_collections.AlbumDocument, "GET ~/albums/{title}")

@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, cast
 
-from fastapi import Depends, Header, Path, Query, Request
-from fastapi.concurrency import run_in_threadpool
+from fastapi import Depends, Header, Path, Request
 
 from diptych.cluster import available_processors
 from diptych.service.clicks import ClickLog
@@ -80,24 +79,6 @@ async def request_collection(
 
 
 Hosted = Annotated[HostedCollection, Depends(request_collection)]
-
-
-async def request_past_collection(
-    hosted: Hosted,
-    as_of: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=40,
-            description="As it was: a version number of /history, a day (its end) or a time in UTC.",
-        ),
-    ] = None,
-) -> HostedCollection:
-    """Return the collection that an address names, as it is or as it was."""
-    return hosted if as_of is None else await run_in_threadpool(hosted.at, as_of)
-
-
-Then = Annotated[HostedCollection, Depends(request_past_collection)]
 
 
 async def may_read(request: Request, context: Context) -> None:

@@ -19,8 +19,6 @@ from diptych.errors import CollectionBusyError
 from diptych.service.operations.logging import Metrics
 from diptych.service.security.limits import ConcurrencyLimit
 
-_KEPT_PAST = 2
-
 
 @dataclass(frozen=True)
 class HostedCollection:
@@ -30,21 +28,6 @@ class HostedCollection:
     collection: Collection
     # Small changes are made one after the other; those that wait hold no thread.
     writes: ConcurrencyLimit = field(default_factory=partial(ConcurrencyLimit, 1), repr=False, compare=False)
-    _past: dict[tuple[str, int], Collection] = field(default_factory=dict, repr=False, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def at(self, as_of: str | None) -> HostedCollection:
-        """Return the collection as it was at a moment; the last few of these are kept."""
-        if as_of is None:
-            return self
-        # Asked each time: what was kept a minute ago may be gone on purpose, and today goes on.
-        key = as_of, self.collection.version_at(as_of).number
-        with self._lock:
-            past = self._past[key] = self._past.pop(key) if key in self._past else self.collection.at(as_of)
-            if len(self._past) > _KEPT_PAST:
-                # Searches that still use it go on.
-                self._past.pop(next(iter(self._past))).close()
-            return HostedCollection(self.name, past)
 
     @property
     def state_folder(self) -> Path:

@@ -13,7 +13,6 @@ import pytest
 from diptych.collection.filter import Filter
 from diptych.collection.indexing.add_report import AddProgress
 from diptych.collection.item import Record
-from diptych.collection.store.history import versions
 from diptych.collection.store.items import put_items
 from diptych.collection.store.kept import unread_files
 from diptych.errors import InvalidInputError, UnknownItemError
@@ -73,8 +72,6 @@ def test_two_may_add_the_same_at_the_same_time(indexed: Indexed, photos: Path) -
     assert sum(report.added for report in reports) == 203
     assert all(report.skipped == {} and report.changed + report.unchanged == 203 for report in reports)
     assert len(indexed.items()) == 203
-    with indexed.store.reading() as db:
-        assert versions(db)[-1].items == 203
     indexed.check_whole()
 
 
@@ -162,15 +159,12 @@ def test_changes_are_all_made_or_none(indexed: Indexed, photos: Path) -> None:
     indexed.check_whole()
 
 
-def test_facts_that_are_not_to_be_kept_go_from_every_version(indexed: Indexed, photos: Path) -> None:
+def test_facts_that_are_not_to_be_kept_go(indexed: Indexed, photos: Path) -> None:
     indexed.changes.add(photos, None)
     item = indexed.paths()["a.png"]
     facts = {"camera": "X", "latitude": 1.0, "longitude": 2.0}
     object.__setattr__(item, "facts", facts)
-    indexed.store.write(lambda db: put_items(db, [item], operation="facts", now_ns=item.updated_ns + 1))
+    indexed.store.write(lambda db: put_items(db, [item]))
     assert indexed.changes.keep_facts("no-places") == 1
     assert indexed.paths()["a.png"].facts == {"camera": "X"}
-    with indexed.store.reading() as db:
-        assert db.value("SELECT count(*) FROM former_item") == 0
-        assert len(versions(db)) == 1
     assert indexed.changes.keep_facts("no-places") == 0

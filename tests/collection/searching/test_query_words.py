@@ -7,7 +7,7 @@ import pytest
 from diptych.collection import Collection, Query, Record, parse_query
 from diptych.collection.item import Item
 from diptych.collection.searching.query_words import Correction, corrected, wanted_and_unwanted
-from diptych.collection.store.items import next_time, put_items
+from diptych.collection.store.items import put_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.words import count_words
 
@@ -130,7 +130,7 @@ def test_a_sure_correction_is_searched_for_and_others_are_offered(collection: Co
 
 def test_words_are_counted_in_everything_that_is_said_of_items(store: Store) -> None:
     items = [Item("x", "x.jpg", "00", captions=("a red car", "cars"), caption_ids=("1", "2"), labels=("Car",))]
-    store.write(lambda db: put_items(db, items, operation="add", now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, items))
     with store.reading() as db:
         assert count_words(db, ["car", "cars", "x", "boat"]) == {"car": 2, "cars": 1, "x": 1}
         assert count_words(db, ["boat"]) == count_words(db, []) == {}

@@ -22,10 +22,9 @@ from diptych.collection.searching.entries import SearchedModel, SearchView
 from diptych.collection.searching.query import Answers, Query
 from diptych.collection.searching.request import SearchRequest
 from diptych.collection.searching.search import nearest, search
-from diptych.collection.store.columns import ColumnCache, columns_of
+from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.history import past_view
-from diptych.collection.store.items import next_time, put_items, remove_items
+from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.models import models
 from diptych.collection.store.points import create_point_tables, encoder_id, put_features, put_points
@@ -80,7 +79,7 @@ class Searches:
         self.scoring = {kind: Scoring(self.toy.space, f"{other(kind)}_query") for kind in KINDS}  # type: ignore[arg-type]
         width = self.toy.encode_texts(["a"]).shape[1]
         store.write(lambda db: create_point_tables(db, number, width, self.scoring["image"].form))
-        store.write(lambda db: put_items(db, self.items, operation="put", now_ns=next_time(db)))
+        store.write(lambda db: put_items(db, self.items))
         self.contents: dict[str, int] = {}
         for kind, table in (("image", "item"), ("text", "caption")):
             with store.reading() as db:
@@ -116,16 +115,12 @@ class Searches:
             return search(view, request)
 
     @contextmanager
-    def view(self, moment: int | None = None) -> Iterator[SearchView]:
-        """Look at the present state, or at that of a time."""
+    def view(self) -> Iterator[SearchView]:
         with self.store.reading() as db:
             model = models(db)[0]
             indexes = {kind: vector_index(self.store, model.id, kind, self.scoring[kind]) for kind in KINDS}
             searched = SearchedModel(model, self.toy, indexes, QueryEmbeddingCache(self.toy))
-            if moment is not None:
-                past_view(db, moment)
-            columns = self.columns.current(db) if moment is None else columns_of(db)
-            yield SearchView(db, columns, searched, Root(Path("/photos")))
+            yield SearchView(db, self.columns.current(db), searched, Root(Path("/photos")))
 
     def scores(self, query: Query, names: Sequence[str]) -> dict[str, float]:
         """Compare a query of words with points one by one, as the space says."""
@@ -219,7 +214,7 @@ def test_an_item_does_not_find_itself_among_its_kind(asked: Searches) -> None:
     assert any(answer.id == "beach" for answer in asked("item:beach", target="texts"))
     with pytest.raises(UnknownItemError, match="take the id"):
         asked("item:nothing")
-    asked.store.write(lambda db: put_items(db, [text("new", "words")], operation="new", now_ns=next_time(db)))
+    asked.store.write(lambda db: put_items(db, [text("new", "words")]))
     with pytest.raises(UnsearchableItemError, match="neither"):
         asked("item:new")
 
@@ -261,7 +256,7 @@ def test_words_alone_and_joined(asked: Searches) -> None:
 def test_removed_items_are_not_found(asked: Searches) -> None:
     with asked.store.reading() as db:
         number = db.value("SELECT id FROM item WHERE name = 'street'")
-    asked.store.write(lambda db: remove_items(db, [number], operation="gone", now_ns=next_time(db)))
+    asked.store.write(lambda db: remove_items(db, [number]))
     answers = asked("dog")
     assert "street" not in ids(answers)
     assert answers.considered == len(PICTURES) - 1
@@ -362,30 +357,11 @@ def test_arrays_of_points_are_searched_in_bulk(asked: Searches, exact: bool) -> 
         assert captions[row].tolist() == ids(asked(words, hybrid=False, target="texts", k=2))
 
 
-def test_earlier_states_answer_as_they_did(asked: Searches) -> None:
-    before = [asked(words, target=target) for words in ("dog", "boats") for target in ("images", "texts")]
-    with asked.store.reading() as db:
-        when = next_time(db) - 1
-        street = db.value("SELECT id FROM item WHERE name = 'street'")
-    asked.store.write(lambda db: remove_items(db, [street], operation="gone", now_ns=next_time(db)))
-    changed = picture("beach", "nothing", labels=("cat",))
-    asked.store.write(lambda db: put_items(db, [changed], operation="other", now_ns=next_time(db)))
-    assert "street" not in ids(asked("dog"))
-    queries = ((words, target) for words in ("dog", "boats") for target in ("images", "texts"))
-    for answers, (words, target) in zip(before, queries, strict=True):
-        with asked.view(when) as view:
-            now = search(view, SearchRequest(Query.of(words), target=target))  # type: ignore[arg-type]
-        assert [(one.id, one.caption_id, one.matched_by) for one in now] == [
-            (one.id, one.caption_id, one.matched_by) for one in answers
-        ]
-        assert [one.score for one in now] == pytest.approx([one.score for one in answers], abs=1e-5)
-
-
 def test_a_model_without_points_finds_nothing(store: Store) -> None:
     asked = Searches(store, [])
     store.write(lambda db: [db.run(f"DROP TABLE point_{asked.model}_{kind}") for kind in KINDS])
     store.write(lambda db: db.run("UPDATE model SET width = 0"))
-    store.write(lambda db: put_items(db, ITEMS, operation="put", now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, ITEMS))
     for target in ("images", "texts"):
         assert (len(asked("dog", target=target)), asked("dog").considered) == (0, 0)
     with asked.view() as view:

@@ -18,7 +18,7 @@ from diptych.errors import CollectionError, InvalidInputError
 from tests.collection.store.test_checks import HASHES, fill
 from tests.doubles.postgres_server import PostgresServer, programs
 
-TABLES = ("item", "caption", "content", "said", "thumbnail", "former_item", "change", "version", "value")
+TABLES = ("item", "caption", "content", "said", "thumbnail", "change", "value")
 
 
 def note_two(db: Connection) -> None:

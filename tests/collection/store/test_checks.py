@@ -39,8 +39,8 @@ def fill(store: Store) -> int:
         )
         for number, content in enumerate(HASHES)
     ]
-    store.write(lambda db: put_items(db, items, operation="a", now_ns=5))
-    store.write(lambda db: put_items(db, items[:9], operation="b", now_ns=6))
+    store.write(lambda db: put_items(db, items))
+    store.write(lambda db: put_items(db, items[:9]))
     model = store.write(lambda db: add_model(db, 8))
     rows = np.random.default_rng(0).normal(size=(len(HASHES), 8))
 
@@ -58,8 +58,6 @@ def fill(store: Store) -> int:
 CHANGES = {
     "item": "UPDATE item SET metadata = '{}' WHERE id = 7",
     "caption": "UPDATE caption SET text = 'a cat' WHERE id = 7",
-    "former_item": "UPDATE former_item SET size = size + 1 WHERE id = 3",
-    "former_caption": "UPDATE former_caption SET place = 9 WHERE id = 3",
     "thumbnail": "UPDATE thumbnail SET jpeg = content.hash FROM content WHERE content = 7 AND content.id = 7",
     "picture_text": "UPDATE picture_text SET words = '[1]' WHERE content = 7",
     "feature": "UPDATE feature SET crc = crc + 1 WHERE content = 7",

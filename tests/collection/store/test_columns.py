@@ -12,7 +12,7 @@ from diptych.collection.item import Item
 from diptych.collection.store import columns as columns_module
 from diptych.collection.store.columns import ColumnCache, Columns, columns_of
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import next_time, put_items, remove_items
+from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
 
 
@@ -61,13 +61,12 @@ def assert_same(found: Columns, db: Connection) -> None:
 
 def change(store: Store, dice: random.Random, number: int) -> None:
     def job(db: Connection) -> None:
-        now_ns = next_time(db)
         names = [f"item {dice.randrange(40)}" for _ in range(dice.randrange(1, 8))]
         items = [random_item(name, dice) for name in dict.fromkeys(names)]
-        put_items(db, items, operation=f"{number}", now_ns=now_ns)
+        put_items(db, items)
         ids = [row[0] for row in db.rows("SELECT id FROM item ORDER BY id")]
         gone = dice.sample(ids, min(len(ids), dice.randrange(4)))
-        remove_items(db, gone, operation=f"{number} gone", now_ns=next_time(db))
+        remove_items(db, gone)
 
     store.write(job)
 
@@ -98,14 +97,14 @@ def test_an_old_snapshot_stays_and_what_a_job_sees_is_not_kept(store: Store) -> 
         alive = before.alive.copy()
 
     def job(db: Connection) -> None:
-        put_items(db, [random_item("fresh", dice)], operation="x", now_ns=next_time(db))
+        put_items(db, [random_item("fresh", dice)])
         seen = cache.current(db)
         assert seen.alive.sum() == alive.sum() + 1
         raise ValueError("undone")
 
     with pytest.raises(ValueError, match="undone"):
         store.write(job)
-    store.write(lambda db: put_items(db, [replace(random_item("a", dice))], operation="y", now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, [replace(random_item("a", dice))]))
     with store.reading() as db:
         assert_same(cache.current(db), db)
     np.testing.assert_array_equal(before.alive, alive)

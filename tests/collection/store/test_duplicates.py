@@ -9,7 +9,7 @@ from diptych.collection.item import Item
 from diptych.collection.store import duplicates as duplicates_module
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.duplicates import duplicates, exact_duplicates
-from diptych.collection.store.items import next_time, put_items
+from diptych.collection.store.items import put_items
 from diptych.collection.store.points import encoder_id, put_features
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
@@ -20,7 +20,7 @@ def put(store: Store, contents: list[int | None]) -> None:
         Item(f"i{n}", None if content is None else f"{n}.png", None if content is None else f"{content:064x}")
         for n, content in enumerate(contents)
     ]
-    store.write(lambda db: put_items(db, items, operation="x", now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, items))
 
 
 def test_copies_of_one_picture_are_exact_duplicates(store: Store) -> None:

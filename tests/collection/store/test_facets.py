@@ -16,7 +16,7 @@ from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.facets import Facet, facets, field_names, map_cells, timeline
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import next_time, put_items, remove_items
+from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
 from diptych.data.photo_facts.places import Box
 
@@ -30,11 +30,11 @@ VALUES = st.one_of(TEXTS, st.booleans(), st.integers(-3, 3), st.sampled_from([0.
 
 def put(store: Store, records: list[tuple[dict[str, Any], list[str]]]) -> None:
     def job(db: Connection) -> None:
-        remove_items(db, db.ids("SELECT id FROM item"), operation="gone", now_ns=next_time(db))
+        remove_items(db, db.ids("SELECT id FROM item"))
         items = [
             Item(str(n), None, None, labels=tuple(labels), metadata=data) for n, (data, labels) in enumerate(records)
         ]
-        put_items(db, items, operation="put", now_ns=next_time(db))
+        put_items(db, items)
 
     store.write(job)
 

@@ -16,7 +16,7 @@ from diptych.collection.store import filtering
 from diptych.collection.store.columns import ColumnCache, columns_of
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import items_by_id, next_time, put_items, remove_items
+from diptych.collection.store.items import items_by_id, put_items, remove_items
 from diptych.collection.store.store import Store
 from diptych.errors import UnknownNameError
 
@@ -112,8 +112,8 @@ def value_of(item: Item, field: str) -> Any:
 
 def put(store: Store, records: list[Item]) -> None:
     def job(db: Connection) -> None:
-        remove_items(db, db.ids("SELECT id FROM item"), operation="gone", now_ns=next_time(db))
-        put_items(db, records, operation="put", now_ns=next_time(db))
+        remove_items(db, db.ids("SELECT id FROM item"))
+        put_items(db, records)
 
     store.write(job)
 

@@ -1,14 +1,18 @@
-"""Items as rows: what is put is read back, what it replaces is kept, and what hangs on an item goes with it."""
+"""Items as rows: what is put is read back, and what hangs on an item goes with it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
 
+import numpy as np
 import pytest
 
+from diptych.collection.filter import parse_filter
 from diptych.collection.item import Item
+from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.crc import row_crc
+from diptych.collection.store.facets import facets
+from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import (
     CAPTION_COLUMNS,
     COLUMNS,
@@ -19,13 +23,10 @@ from diptych.collection.store.items import (
     items_by_name,
     items_by_path,
     iterate_items,
-    next_time,
     put_items,
     remove_items,
 )
 from diptych.collection.store.store import Store
-
-_operations = count()
 
 
 def boat(number: int = 0, **changes: object) -> Item:
@@ -49,15 +50,11 @@ def boat(number: int = 0, **changes: object) -> Item:
 
 
 def put(store: Store, *items: Item) -> list[int]:
-    """Write items in an operation of their own."""
-    operation = str(next(_operations))
-    return store.write(lambda db: put_items(db, items, operation=operation, now_ns=next_time(db)))
+    return store.write(lambda db: put_items(db, items))
 
 
 def remove(store: Store, *numbers: int) -> None:
-    """Remove items in an operation of its own."""
-    operation = str(next(_operations))
-    store.write(lambda db: remove_items(db, numbers, operation=operation, now_ns=next_time(db)))
+    store.write(lambda db: remove_items(db, numbers))
 
 
 def said(item: Item) -> Item:
@@ -101,46 +98,58 @@ def test_two_items_may_swap_their_paths_in_one_write(store: Store) -> None:
         assert items_by_path(db, [str(boat(1).path)])[str(boat(1).path)][1].id == "boat-0"
 
 
-def test_rows_keep_the_checksum_of_what_is_in_them_also_as_former_rows(store: Store) -> None:
-    (number,) = put(store, boat())
+def test_rows_have_the_checksum_of_what_is_in_them(store: Store) -> None:
+    put(store, boat())
     put(store, boat(labels=()))
-    remove(store, number)
     with store.reading() as db:
-        for table, columns in (("former_item", COLUMNS), ("former_caption", CAPTION_COLUMNS)):
+        for table, columns in (("item", COLUMNS), ("caption", CAPTION_COLUMNS)):
             rows = db.rows(f"SELECT {', '.join(columns)}, crc FROM {table}")
-            assert len(rows) in (2, 4)
+            assert rows
             assert all(row_crc(row[:-1]) == row[-1] for row in rows)
 
 
-def test_an_item_that_is_removed_leaves_nothing_but_former_rows_and_its_contents(store: Store) -> None:
-    numbers = put(store, boat(0), boat(1))
+def test_a_removed_item_takes_along_what_no_other_item_has(store: Store) -> None:
+    numbers = put(store, boat(0), boat(1), boat(2, content_hash=boat(0).content_hash))
     remove(store, numbers[0], 99)
     with store.reading() as db:
-        assert [item.id for item in items_by_id(db, numbers)] == ["boat-1"]
+        assert [item.id for item in items_by_id(db, numbers)] == ["boat-1", "boat-2"]
         for table in ("caption", "item_value", "said"):
-            assert set(db.rows(f"SELECT DISTINCT item FROM {table}")) <= {(numbers[1],)}
-        assert db.value("SELECT count(*) FROM former_item") == 1
-        assert db.value("SELECT count(*) FROM content") == 4
+            assert set(db.rows(f"SELECT DISTINCT item FROM {table}")) <= {(number,) for number in numbers[1:]}
+        assert db.value("SELECT count(*) FROM content WHERE kind = 0") == 2
+    remove(store, *numbers)
+    with store.reading() as db:
+        assert [db.value(f"SELECT count(*) FROM {table}") for table in ("content", "value")] == [0, 0]
 
 
-def test_each_operation_is_one_version_and_each_item_one_change(store: Store) -> None:
-    def add_in_two_batches(*batches: Item) -> None:
-        for one in batches:
-            store.write(lambda db, one=one: put_items(db, [one], operation="add", now_ns=next_time(db)))
+def test_a_replaced_item_takes_along_what_only_it_had(store: Store) -> None:
+    cache = ColumnCache(store)
+    put(store, boat(0, labels=("red", "old"), captions=("x", "y")), boat(1, labels=("blue",), captions=("x", "z")))
+    with store.reading() as db:
+        cache.current(db)
+    put(store, boat(0, labels=("red",), captions=("x", "x")))
+    with store.reading() as db:
+        labels = db.rows("SELECT text FROM value WHERE field = 'label' ORDER BY text")
+        assert labels == [("blue",), ("red",)]
+        assert db.value("SELECT count(*) FROM content WHERE kind = 1") == 2
+        (found,) = (facet for facet in facets(db, cache.current(db), None, 9) if facet.field == "label")
+        assert [(value.value, value.count) for value in found.values] == [("blue", 1), ("red", 1)]
+    (number,) = put(store, boat(2, labels=("old",)))
+    with store.reading() as db:
+        old = matching_items(db, cache.current(db), parse_filter("label:old"))
+        assert np.flatnonzero(old).tolist() == [number]
 
-    add_in_two_batches(boat(0), boat(1))
+
+def test_each_item_is_one_change_and_the_latest_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, boat(0))
+    put(store, boat(1))
     (number,) = put(store, boat(1, labels=()))
     remove(store, number)
     with store.reading() as db:
-        assert db.rows("SELECT id, items, added, changed, removed FROM version ORDER BY id") == [
-            (1, 0, 0, 0, 0),
-            (2, 2, 2, 0, 0),
-            (3, 2, 0, 1, 0),
-            (4, 1, 0, 0, 1),
-        ]
         assert [item for (item,) in db.rows("SELECT item FROM change ORDER BY id")] == [1, 2, number, number]
-        times = [time for (time,) in db.rows("SELECT time_ns FROM version ORDER BY id")]
-    assert times == sorted(set(times))
+    monkeypatch.setattr("diptych.collection.store.store.MAX_CHANGES", 3)
+    (new,) = put(store, boat(2))
+    with store.reading() as db:
+        assert [item for (item,) in db.rows("SELECT item FROM change ORDER BY id")] == [number, number, new]
 
 
 @pytest.mark.parametrize("kind", [0, 1])

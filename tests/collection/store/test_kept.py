@@ -124,6 +124,6 @@ def test_thumbnails_settings_and_unread_files_are_replaced(store: Store) -> None
 def test_an_item_that_comes_with_a_read_picture_is_found_by_its_text(store: Store) -> None:
     content = store.write(lambda db: content_ids(db, [str(boat(0).content_hash)], PICTURE))[str(boat(0).content_hash)]
     store.write(lambda db: put_picture_texts(db, {content: PictureText("EXIT", ())}))
-    store.write(lambda db: put_items(db, [boat(0)], operation="1", now_ns=5))
+    store.write(lambda db: put_items(db, [boat(0)]))
     with store.reading() as db:
         assert db.value("SELECT picture FROM said WHERE kind = 0") == "exit"

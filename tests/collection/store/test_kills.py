@@ -28,7 +28,7 @@ def write(thread):
         name = f'{sys.argv[2]}-{thread}-{number}'
         parts = [f'{name}-{part}' for part in range(2)]
         items = [Item(id=part, content_hash=None, path=f'{part}.jpg', labels=('dog', name)) for part in parts]
-        store.write(lambda db: put_items(db, items, operation=name, now_ns=number + 1))
+        store.write(lambda db: put_items(db, items))
         # One call: threads do not tear each other's lines.
         sys.stdout.write(name + chr(10)); sys.stdout.flush()
 threads = [threading.Thread(target=write, args=(thread,)) for thread in range(2)]

@@ -12,7 +12,7 @@ from diptych.collection.item import Item
 from diptych.collection.store import listing
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import items_by_id, next_time, put_items, remove_items
+from diptych.collection.store.items import items_by_id, put_items, remove_items
 from diptych.collection.store.listing import Order, list_items
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
@@ -25,7 +25,7 @@ def item(number: int, dice: random.Random) -> Item:
 
 
 def put(store: Store, items: list[Item]) -> None:
-    store.write(lambda db: put_items(db, items, operation=str(len(items)), now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, items))
 
 
 def pages(store: Store, **options: Any) -> list[str]:
@@ -79,10 +79,8 @@ def test_others_may_write_between_two_pages(store: Store) -> None:
 
     def write(db: Connection) -> None:
         gone = db.ids("SELECT id FROM item WHERE name IN (?, ?, ?)", (first.items[-1].id, first.items[0].id, rest[0]))
-        remove_items(db, gone, operation="gone", now_ns=next_time(db))
-        put_items(
-            db, [Item("first", "zz.jpg", None), Item("last", "0.jpg", None)], operation="new", now_ns=next_time(db)
-        )
+        remove_items(db, gone)
+        put_items(db, [Item("first", "zz.jpg", None), Item("last", "0.jpg", None)])
 
     store.write(write)
     with store.reading() as db:

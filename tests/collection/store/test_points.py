@@ -19,7 +19,6 @@ from diptych.collection.store.points import (
     read_features,
     read_points,
     remove_points,
-    unnamed_contents,
 )
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
@@ -82,7 +81,7 @@ def test_contents_of_live_items_and_captions_lack_points_and_features(store: Sto
         assert contents.tolist() == [pictures[2], unused]
         assert np.array_equal(rows, features[::-1])
         assert np.array_equal(read_features(db, encoder, [unused, 99])[1], features[:1])
-        assert prune_contents(db, unnamed_contents(db)) == 1
+        assert prune_contents(db, [*pictures, words, unused]) == 1
         assert read_points(db, model, "image")[0].tolist() == [pictures[1]]
         assert read_features(db, encoder, [unused, *pictures])[0].tolist() == [pictures[2]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,10 @@ from diptych.collection.item import Item
 from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import has_table
-from diptych.collection.store.items import PICTURE, TEXT, content_ids, next_time, put_items, remove_items
-from diptych.collection.store.model_history import LearningRecord, from_to, model_at, records, remember
-from diptych.collection.store.models import LoadedRetrievers, active_model, all_models, model_named, models
-from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points, unnamed_contents
+from diptych.collection.store.items import PICTURE, TEXT, content_ids, put_items, remove_items
+from diptych.collection.store.model_history import records
+from diptych.collection.store.models import LoadedRetrievers, all_models, model_named, models
+from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.encoders.encoder import EncodedBatch
@@ -77,7 +76,7 @@ def put(store: Store, photos: Path, names: Sequence[str], texts: Sequence[str]) 
     for text in texts:
         said: dict[str, Any] = {"captions": (text,), "caption_ids": (f"{text}-1",)}
         items.append(Item(id=text, path=None, content_hash=None, added_ns=1, updated_ns=1, **said))
-    store.write(lambda db: put_items(db, items, operation=uuid.uuid4().hex, now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, items))
 
 
 @pytest.fixture
@@ -200,18 +199,6 @@ def test_the_last_three_rest(store: Store, changes: RetrieverChanges) -> None:
     for turn in range(1, 7):
         changes.set(ToyRetriever(turn))
     assert [one[0] for one in names(changes)] == ["toy 6", "toy 3", "toy 4", "toy 5"]
-    with store.reading() as db:
-        # The one of long ago is stored no more.
-        assert model_at(db, "2000-01-01T00:00:00+00:00").name == "toy 6"
-        assert model_at(db, "2100-01-01T00:00:00+00:00").name == "toy 6"
-    changes.activate("toy 4")
-    with store.reading() as db:
-        past = LearningRecord(
-            "2100-01-01T00:00:00+00:00", "changed", **from_to(model_named(db, "toy 5"), active_model(db))
-        )
-    store.write(lambda db: remember(db, past))
-    with store.reading() as db:
-        assert model_at(db, "2099-12-31T00:00:00+00:00").name == "toy 5"
 
 
 def test_names_are_unique(changes: RetrieverChanges) -> None:
@@ -258,7 +245,7 @@ def test_new_files_and_texts_are_encoded_once_for_all_models(store: Store, photo
             # What is stored is not encoded again; another model takes the features.
             again = task_of(db, sources, files, texts)
             assert (list(again.files), again.texts) == ([digest(b"bad")], {})
-        store.write(lambda db: prune_contents(db, unnamed_contents(db)))
+        store.write(lambda db: prune_contents(db, db.ids("SELECT id FROM content")))
 
 
 def test_a_point_beyond_the_range_of_its_column_is_a_reason(store: Store, photos: Path) -> None:
@@ -273,7 +260,7 @@ def test_a_point_beyond_the_range_of_its_column_is_a_reason(store: Store, photos
     assert 0 < changes.stored()[0].missing < 20
     with store.reading() as db:
         items = db.ids("SELECT id FROM item")
-    store.write(lambda db: remove_items(db, items, operation="x", now_ns=next_time(db)))
+    store.write(lambda db: remove_items(db, items))
     assert changes.stored()[0].missing == 0
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from diptych.collection.item import Item
 from diptych.collection.store import suggestions as suggestions_module
-from diptych.collection.store.items import next_time, put_items, remove_items
+from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.suggestions import (
     SuggestionCache,
@@ -77,7 +77,7 @@ def test_phrases_labels_and_last_words() -> None:
 
 def put(store: Store, name: str, caption: str, *labels: str) -> None:
     item = Item(name, None, None, labels=labels, captions=(caption,), caption_ids=(name,))
-    store.write(lambda db: put_items(db, [item], operation=f"{name} {caption}", now_ns=next_time(db)))
+    store.write(lambda db: put_items(db, [item]))
 
 
 def asked(cache: SuggestionCache, store: Store, prefix: str) -> list[tuple[str, int]]:
@@ -110,7 +110,7 @@ def test_suggestions_of_a_large_collection_are_kept_and_counted_again(
     assert asked(cache, store, "d") == [("Dog", 41), ("dragon", 1)]
     assert asked(SuggestionCache(store), store, "d") == [("Dog", 41), ("dragon", 1)]
     ids = range(1, 31)
-    store.write(lambda db: remove_items(db, list(ids), operation="gone", now_ns=next_time(db)))
+    store.write(lambda db: remove_items(db, list(ids)))
     asked(cache, store, "d")
     cache.wait()
     assert asked(cache, store, "d") == asked(SuggestionCache(store), store, "d") == [("Dog", 11), ("dragon", 1)]

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from diptych.collection.item import Item
 from diptych.collection.store import words as word_module
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import past_view
-from diptych.collection.store.items import next_time, put_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.words import (
     Phrase,
@@ -157,30 +155,3 @@ def test_too_many_are_only_counted(store: Store) -> None:
     assert find(store, ["red"], max_found=3).ids.tolist() == made[:2]
     hits = find(store, ["red"], max_found=2)
     assert (len(hits.ids), hits.n_found) == (0, 2)
-
-
-def test_earlier_states_are_found_by_their_words(store: Store) -> None:
-    def put_boat(*captions: str, operation: str) -> int:
-        item = Item("boat", "b.jpg", "0" * 64, captions=captions, caption_ids=("c",) * len(captions), labels=("x",))
-
-        def job(db: Connection) -> int:
-            put_items(db, [item], operation=operation, now_ns=(now := next_time(db)))
-            return now
-
-        return store.write(job)
-
-    when = put_boat("a red boat", operation="one")
-    put_boat("a blue ship", operation="two")
-    everything = np.ones(10, dtype=bool)
-
-    def found(moment: int | None, *sought: str, **options: Any) -> list[int]:
-        with store.reading() as db:
-            if moment is not None:
-                past_view(db, moment)
-            words = [phrases_of(word) for word in sought]
-            return find_words(db, words, everything, needs_all=True, n_rows=2, **options).ids.tolist()
-
-    assert found(None, "red") == found(when, "blue") == found(when, "red", "blue") == []
-    assert found(None, "blue", "ship") == found(when, "red", "boat") == found(when, "x") == [1]
-    assert found(when, "red", in_captions=False) == []
-    assert len(found(when, "red", of_captions=True)) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +26,7 @@ from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, Qu
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.collection import Collection, Version
+    from diptych.collection import Collection
     from diptych.collection.learning import (
         LearningRecord,
         LearningReport,
@@ -180,26 +179,20 @@ def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> s
 
 def history(
     collection: CollectionArgument = None,
-    keep_days: Annotated[
-        float | None, typer.Option(min=0, help="Keep what is changed or removed for so many days; older goes at once.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every step with all its numbers as JSON.")] = False,
 ) -> None:
-    """List the changes of the items, which `search --as-of` goes back to, and of the search model; the latest last."""
+    """List the changes of the search model (`learn`, `train`, `rollback`), the latest last.
+
+    Items have no history: `backup` and `restore` go back to an earlier state.
+    """
     from diptych.collection.learning.retriever_training import rolls_back_to
 
     with open_collection(collection) as opened:
-        if keep_days is not None:
-            opened.keep_history(keep_days)
-        versions, days = opened.history(), opened.history_days
         records = opened.retriever_history()
         earlier = rolls_back_to(opened)
     if as_json:
-        told = [{**asdict(version), "time": version.time} for version in versions]
-        steps = {"steps": [record.to_json() for record in records], "rolls_back_to": earlier}
-        print_json({"versions": told, "kept_days": days, **steps})
+        print_json({"steps": [record.to_json() for record in records], "rolls_back_to": earlier})
         return
-    _print_versions(versions, days)
     listing = table(
         whole("when"), folded("what happened"), whole("how"), *numbers("before", "after", "p"), folded("why")
     )
@@ -215,22 +208,6 @@ def history(
     console.print(f"`diptych rollback` goes back to {earlier!r}." if earlier else "There is nothing to roll back to.")
 
 
-def _print_versions(versions: Sequence[Version], days: float) -> None:
-    console = results()
-    if not versions:
-        console.print("No change of the items is noted yet; the next one will be.\n")
-        return
-    listing = table(whole("version"), whole("when (UTC)"), *numbers("items", "added", "changed", "removed"))
-    for version in versions[-_MOST_VERSIONS:]:
-        counts = (f"{number:,}" if number else "" for number in (version.added, version.changed, version.removed))
-        listing.add_row(str(version.number), version.time[:19].replace("T", " "), f"{version.items:,}", *counts)
-    console.print(listing)
-    if len(versions) > _MOST_VERSIONS:
-        console.print(f"{len(versions) - _MOST_VERSIONS:,} earlier ones; --json lists them.")
-    console.print(f"`diptych search --as-of VERSION` searches one of them. They are kept for {days:g} days.\n")
-
-
-_MOST_VERSIONS = 20
 _HAPPENED = {
     "promoted": "{0.before} → {0.after}",
     "changed": "{0.before} → {0.after}",

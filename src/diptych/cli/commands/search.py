@@ -71,12 +71,6 @@ def search(
     ] = "auto",
     as_json: JsonOption = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
-    as_of: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VERSION|DAY", help="The collection as it was: a number of `diptych history`, or 2026-11-01 (UTC)."
-        ),
-    ] = None,
     device: DeviceOption = "auto",
     quiet: NoRemarksOption = False,
 ) -> None:
@@ -107,10 +101,8 @@ def search(
         sort=sort,
         format=format,
     )
-    with open_collection(collection, quiet=quiet, as_of=as_of) as opened:
+    with open_collection(collection, quiet=quiet) as opened:
         session = SearchSession(opened, settings, quiet=quiet, why=why)
-        if opened.as_of is not None:
-            session.note(f"as of {opened.as_of.time}, version {opened.as_of.number}, {counted(len(opened), 'item')}")
         if query:
             session.search(joined_words(query))
             return

@@ -149,13 +149,11 @@ def _existing(named: Path | str, remedy: str) -> Path | str:
     raise InvalidInputError(f"{folder} {state}; {remedy}")
 
 
-def open_collection(
-    named: Path | str | None, *, quiet: bool = False, scheduler: str | None = None, as_of: str | None = None
-) -> Collection:
+def open_collection(named: Path | str | None, *, quiet: bool = False, scheduler: str | None = None) -> Collection:
     """Open the collection that was named or that is meant, and say which when that is not obvious."""
     from diptych.collection import Collection
 
     place = find_collection(named)
     if place.reason and not quiet:
         notes().print(f"collection: {shown_path(place.place)} ({place.reason})", soft_wrap=True)
-    return Collection.open(place.place, scheduler=scheduler, as_of=as_of)
+    return Collection.open(place.place, scheduler=scheduler)

@@ -42,7 +42,6 @@ from diptych.collection.indexing.records import record_name, says_nothing_new, t
 from diptych.collection.item import Item, Record, caption_ids
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import forget_past
 from diptych.collection.store.items import (
     PICTURE,
     TEXT,
@@ -50,7 +49,6 @@ from diptych.collection.store.items import (
     items_by_content,
     items_by_name,
     items_by_path,
-    next_time,
     put_items,
 )
 from diptych.collection.store.kept import put_thumbnails
@@ -101,7 +99,6 @@ class Adding:
         sources: Callable[[], Sequence[Source]],
         *,
         facts: str,
-        operation: str,
         scheduler: str | None = None,
     ) -> None:
         self._store = store
@@ -109,7 +106,6 @@ class Adding:
         self._load_sources = sources
         self._sources: Sequence[Source] = ()
         self._describing = Describing(facts)
-        self._operation = operation
         self._scheduler = scheduler
         self._claimed: set[str] = set()
         # Contents that were given to workers; the store has them when the tasks before are written.
@@ -274,8 +270,7 @@ class Adding:
             else:
                 written.items.append((one, item))
         items = [item for _, item in written.items]
-        numbers = put_items(db, items, operation=self._operation, now_ns=next_time(db), contents=ids)
-        forget_past(db)
+        numbers = put_items(db, items, contents=ids)
         self._note_copies(db, dict(zip((item.id for item in items), numbers, strict=True)), written)
         return written
 

@@ -22,11 +22,11 @@ from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
-from diptych.collection.store.kept import note_other, put_picture_texts
+from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.models import Model
 from diptych.collection.store.points import point_table, put_points, read_points
 from diptych.collection.store.scoring import Scoring
-from diptych.collection.store.store import Store
+from diptych.collection.store.store import Store, note_changes
 from diptych.encoders.image.picture_parts import PictureText, PictureTextReader, read_regions
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
 
@@ -228,7 +228,7 @@ class RegionReading(ContentReading[AnyArray, ReadingReport]):
         parts = np.concatenate([np.arange(len(regions)) for regions in blended])
         put_points(db, self._model.id, "region", contents, np.concatenate(blended), parts)
         db.run("UPDATE model SET has_regions = 1 WHERE id = ?", (self._model.id,))
-        note_other(db, "model")
+        note_changes(db, "model")
 
 
 def remove_regions(db: Connection, model: Model) -> None:
@@ -236,7 +236,7 @@ def remove_regions(db: Connection, model: Model) -> None:
     if _width(db, model):
         db.run(f"DELETE FROM {point_table(model.id, 'region')}")
         db.run("UPDATE model SET has_regions = 0 WHERE id = ?", (model.id,))
-        note_other(db, "model")
+        note_changes(db, "model")
 
 
 def _width(db: Connection, model: Model) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,14 +22,12 @@ from diptych.collection.indexing.records import Sources, text_hash
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root, find_items
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import forget_all, forget_past, prune_daily
 from diptych.collection.store.items import (
     TEXT,
     content_ids,
     items_after,
     items_by_id,
     items_by_name,
-    next_time,
     put_items,
     remove_items,
 )
@@ -67,25 +64,22 @@ class ItemChanges:
 
     def add(self, sources: Any, progress: Progress | None, missing_in: Path | None = None) -> AddReport:
         """Add what the sources hold, and note what could not be read; remove what is gone from a folder."""
-        started, operation, collected = time.perf_counter(), uuid.uuid4().hex, Sources(self._root)
+        started, collected = time.perf_counter(), Sources(self._root)
         records = collected.records(sources)
         with self._store.reading() as db:
             facts = setting(db, FACTS, "all")
-        adding = Adding(
-            *(self._store, self._root, self._sources), facts=facts, operation=operation, scheduler=self._scheduler
-        )
+        adding = Adding(*(self._store, self._root, self._sources), facts=facts, scheduler=self._scheduler)
         adding.add(records, progress or (lambda _: None))
         report = adding.report
         report.skipped = collected.skipped | report.skipped
-        report.removed = self._remove_stale(adding.stale, operation)
+        report.removed = self._remove_stale(adding.stale)
         report.seconds = time.perf_counter() - started
         self._store_unread(report.skipped)
-        prune_daily(self._store)
         if missing_in is not None:
             report.removed = self.remove_missing(missing_in)
         return report
 
-    def _remove_stale(self, stale: Sequence[Item], operation: str) -> list[str]:
+    def _remove_stale(self, stale: Sequence[Item]) -> list[str]:
         if not stale:
             return []
 
@@ -93,8 +87,7 @@ class ItemChanges:
             there = items_by_name(db, [item.id for item in stale])
             # One that was noted may have been read again since.
             gone = [there[item.id] for item in stale if there.get(item.id, (0, None))[1] == item]
-            remove_items(db, [number for number, _ in gone], operation=operation, now_ns=next_time(db))
-            forget_past(db)
+            remove_items(db, [number for number, _ in gone])
             return [str(item.path) for _, item in gone]
 
         return self._store.write(remove, freeing=True)
@@ -139,8 +132,7 @@ class ItemChanges:
         for (_, item), said in zip(known, changes.values(), strict=True):
             changed[item.id] = replace(item, **said_of(_record(item, **said), item))
         put_encoded(db, made, sources, content_ids(db, list(texts), TEXT))
-        put_items(db, list(changed.values()), operation=uuid.uuid4().hex, now_ns=next_time(db))
-        forget_past(db)
+        put_items(db, list(changed.values()))
         return items_by_id(db, [number for number, _ in known])
 
     def named(self, which: Which) -> dict[int, Item]:
@@ -167,11 +159,9 @@ class ItemChanges:
         return [item.id for item in items.values()]
 
     def _remove(self, numbers: Sequence[int]) -> None:
-        operation = uuid.uuid4().hex
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             some = numbers[start : start + ROWS_AT_ONCE]
-            self._store.write(partial(_remove_some, some=some, operation=operation), freeing=True)
-        prune_daily(self._store)
+            self._store.write(partial(_remove_some, some=some), freeing=True)
 
     def remove_missing(self, base: Path | None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""
@@ -193,15 +183,13 @@ class ItemChanges:
 
     def keep_facts(self, choice: str) -> int:
         """Keep so much of what photographs say from now on; drop what is stored of the rest, and say of how many."""
-        operation, after, n_shorter = uuid.uuid4().hex, 0, 0
+        after, n_shorter = 0, 0
         with self._store.reading() as db:
             if checked_choice(choice) == setting(db, FACTS, "all"):
                 return 0
         self._store.write(lambda db: put_setting(db, FACTS, choice))
-        while (some := self._store.write(partial(_shorten_facts, after=after, choice=choice, operation=operation)))[0]:
+        while (some := self._store.write(partial(_shorten_facts, after=after, choice=choice)))[0]:
             after, n_shorter = some[0], n_shorter + some[1]
-        # Earlier states would keep what is to be forgotten.
-        self._store.write(forget_all)
         return n_shorter
 
 
@@ -216,12 +204,11 @@ def _record(
     return Record(item.path, captions or item.captions if item.path is None else captions, labels, metadata)
 
 
-def _remove_some(db: Connection, some: Sequence[int], operation: str) -> None:
-    remove_items(db, some, operation=operation, now_ns=next_time(db))
-    forget_past(db)
+def _remove_some(db: Connection, some: Sequence[int]) -> None:
+    remove_items(db, some)
 
 
-def _shorten_facts(db: Connection, after: int, choice: str, operation: str) -> tuple[int, int]:
+def _shorten_facts(db: Connection, after: int, choice: str) -> tuple[int, int]:
     """Drop facts of the next items; return the last number that was looked at, 0 at the end, and how many lost some."""
     items = items_after(db, after, ROWS_AT_ONCE)
     shorter = [
@@ -231,5 +218,5 @@ def _shorten_facts(db: Connection, after: int, choice: str, operation: str) -> t
         if len(kept := kept_facts(item.facts, choice)) < len(item.facts)
     ]
     if shorter:
-        put_items(db, shorter, operation=operation, now_ns=next_time(db))
+        put_items(db, shorter)
     return (items[-1][0] if items else 0), len(shorter)

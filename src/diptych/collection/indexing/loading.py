@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -32,13 +31,11 @@ from diptych.collection.item import (
 from diptych.collection.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.history import forget_past
 from diptych.collection.store.items import (
     PICTURE,
     TEXT,
     content_ids,
     items_by_path,
-    next_time,
     put_items,
 )
 from diptych.collection.store.models import followed_models
@@ -78,7 +75,7 @@ def load_points(
         )
     # Servers end statements that take long.
     at_once = ROWS_AT_ONCE if store.engine == "sqlite" else max(1, ROWS_AT_ONCE // 8)
-    operation, n_stored = uuid.uuid4().hex, 0
+    n_stored = 0
     written: Future[int] | None = None
     with ThreadPoolExecutor(1) as writer:
         for group in chain(_or_problem(_groups(batches, root, sources[0][1], at_once)), [None]):
@@ -92,7 +89,7 @@ def load_points(
             except InvalidInputError as problem:
                 raise InvalidInputError(f"{problem} (the {n_stored:,} items before are stored)") from None
             if group is not None:
-                job = partial(_put_group, source=sources[0], group=group, operation=operation)
+                job = partial(_put_group, source=sources[0], group=group)
                 written = writer.submit(store.write, job, wait=store.patience)
     return n_stored
 
@@ -104,7 +101,7 @@ def _or_problem(groups: Iterator[_Group]) -> Iterator[_Group | InvalidInputError
         yield problem
 
 
-def _put_group(db: Connection, source: Source, group: _Group, operation: str) -> int:
+def _put_group(db: Connection, source: Source, group: _Group) -> int:
     if {model.id for model in followed_models(db)} != {source[0].id}:
         raise InvalidInputError("another process has changed the models of this collection; load again")
     for path, (_, item) in items_by_path(db, (item.path for item in group.items if item.path is not None)).items():
@@ -115,8 +112,7 @@ def _put_group(db: Connection, source: Source, group: _Group, operation: str) ->
     for side, points in group.points.items():
         ids |= content_ids(db, points[0], _CONTENTS[side])
         _put_points(db, source, side, ids, points)
-    put_items(db, group.items, operation=operation, now_ns=next_time(db), contents=ids, replaces=False)
-    forget_past(db)
+    put_items(db, group.items, contents=ids, replaces=False)
     return len(group.items)
 
 

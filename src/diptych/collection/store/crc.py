@@ -10,8 +10,7 @@ from typing import Any
 def row_crc(values: Iterable[Any]) -> int:
     """Return the CRC-32 of the values of a row, the same for what is written and what either engine reads back.
 
-    The values are all columns of the table in the order of the schema, without ``id``, ``crc`` and ``until_ns``: so a
-    row that is copied to ``former_item`` keeps its checksum.
+    The values are all columns of the table in the order of the schema, without ``id`` and ``crc``.
 
     >>> row_crc(("a.jpg", 3, None)) == row_crc(("a.jpg", 3.0, None))
     True

@@ -1,4 +1,4 @@
-"""Items as rows: read by number, name, path and content; written and removed whole, with what they were before."""
+"""Items as rows: read by number, name, path and content; written and removed whole."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from diptych.arrays import IntArray
 from diptych.collection.item import Item
 from diptych.collection.store.crc import with_crcs
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.store import Store
-from diptych.collection.store.values import coordinates_of, taken_of, value_ids, values_of
+from diptych.collection.store.points import prune_contents
+from diptych.collection.store.store import Store, note_changes
+from diptych.collection.store.values import coordinates_of, prune_values, taken_of, value_ids, values_of
 from diptych.collection.store.words import SAID_COLUMNS, put_said_rows, said_rows
 from diptych.errors import InvalidInputError
 
@@ -29,7 +30,6 @@ COLUMNS = (
 """The columns of ``item`` but for ``id`` and ``crc``, in the order of the schema."""
 CAPTION_COLUMNS = ("name", "item", "place", "text", "folded", "content")
 _SAID_COLUMNS = ("item", "caption", *SAID_COLUMNS)
-FORMER_SAID_COLUMNS = ("id", *_SAID_COLUMNS)
 
 _READ = (
     *("name", "path", "size", "mtime_ns", "width", "height", "labels", "metadata"),
@@ -89,12 +89,6 @@ def count_items(db: Connection) -> int:
     return int(db.value("SELECT count(*) FROM item"))
 
 
-def next_time(db: Connection) -> int:
-    """Return the time of a change that is made now: later than all before it, even if the clock was set back."""
-    last = db.value("SELECT max(time_ns) FROM version") or 0
-    return max(time.time_ns(), int(last) + 1)
-
-
 def content_ids(db: Connection, hashes: Sequence[str], kind: int) -> dict[str, int]:
     """Return the ids of contents by SHA-256, and store those that are new."""
     known = known_contents(db, hashes)
@@ -114,25 +108,23 @@ def put_items(
     db: Connection,
     items: Sequence[Item],
     *,
-    operation: str,
-    now_ns: int,
     contents: Mapping[str, int] | None = None,
     replaces: bool = True,
 ) -> list[int]:
     """Insert items, or replace those of the same public id, with everything that is found by; return their numbers.
 
-    What is replaced is kept as former rows; without ``replaces`` it is an error. ``now_ns`` is :func:`next_time`; it
-    becomes the time of the change. Calls that follow one another in one operation make one version. ``contents`` has
-    ids by hash that are known.
+    Without ``replaces`` an id that is there is an error. ``contents`` has ids by hash that are known. What only the
+    replaced items had is deleted: their pictures' features and points, their texts and values.
     """
     if not items:
         return []
+    now_ns = time.time_ns()
     known = {name: (number, added) for number, name, added in _known(db, items)}
     if known and not replaces:
         raise InvalidInputError(f"item {next(iter(known))!r} shares its id with another item; name each once")
     if known:
         numbers = [number for number, _ in known.values()]
-        _keep_former(db, numbers, now_ns)
+        before = _contents_and_values(db, numbers)
         for table in ("item_value", "said"):
             db.run(*_where(f"DELETE FROM {table}", *db.among("item", numbers)))
     pictures = _with_ids(db, (item.content_hash for item in items if item.content_hash is not None), PICTURE, contents)
@@ -144,55 +136,39 @@ def put_items(
     caption_numbers = _put_captions(db, items, by_name, len(known), contents)
     _put_values(db, items, by_name)
     put_said(db, [(by_name[item.id], item) for item in items], pictures, caption_numbers)
-    note_change(db, list(by_name.values()), operation, now_ns, added=len(fresh), changed=len(known))
+    note_changes(db, "item", list(by_name.values()))
+    if known:
+        _prune(db, *before)
     return [by_name[item.id] for item in items]
 
 
-def remove_items(db: Connection, ids: IntArray | Sequence[int], *, operation: str, now_ns: int) -> None:
-    """Remove items; former rows stay. What is written in their pictures is forgotten unless others have the same."""
-    condition, values = db.among("item.id", ids)
+def remove_items(db: Connection, ids: IntArray | Sequence[int]) -> None:
+    """Remove items with everything that no other item has: features, points, thumbnails, texts and values."""
+    condition, values = db.among("id", ids)
     numbers = [number for (number,) in db.rows(f"SELECT id FROM item WHERE {condition}", values)]
     if not numbers:
         return
-    _keep_former(db, numbers, now_ns)
-    contents = db.rows(f"SELECT DISTINCT content FROM item WHERE content IS NOT NULL AND {condition}", values)
+    before = _contents_and_values(db, numbers)
     db.run(f"DELETE FROM item WHERE {condition}", values)
-    alone, values = db.among("content", [content for (content,) in contents])
-    db.run(
-        f"DELETE FROM picture_text WHERE {alone} AND NOT EXISTS (SELECT 1 FROM item WHERE item.content = "
-        "picture_text.content)",
-        values,
+    note_changes(db, "item", numbers)
+    _prune(db, *before)
+
+
+def _contents_and_values(db: Connection, numbers: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Return the contents and the values that some items have."""
+    of_items, given = db.among("item.id", numbers)
+    of_captions, _ = db.among("item", numbers)
+    contents = db.ids(
+        f"SELECT content FROM item WHERE content IS NOT NULL AND {of_items} "
+        f"UNION SELECT content FROM caption WHERE {of_captions}",
+        (*given, *given),
     )
-    note_change(db, numbers, operation, now_ns, removed=len(numbers))
+    return contents, db.ids(f"SELECT DISTINCT value FROM item_value WHERE {of_captions}", given)
 
 
-def note_change(
-    db: Connection,
-    ids: Sequence[int],
-    operation: str,
-    now_ns: int,
-    *,
-    added: int = 0,
-    changed: int = 0,
-    removed: int = 0,
-) -> None:
-    """Tell readers which items have changed, and count it in the version of the operation."""
-    db.load("change", ("time_ns", "operation", "kind", "item"), [(now_ns, operation, "item", one) for one in ids])
-    last = db.rows("SELECT id, operation, items FROM version ORDER BY id DESC LIMIT 1")
-    if not last:
-        before = count_items(db) - added + removed
-        last = [(1, "", before)]
-        db.run("INSERT INTO version VALUES (?, ?, ?, ?, 0, 0, 0)", (1, "", now_ns - 1, before))
-    number, of, items = last[0]
-    counts = (now_ns, items + added - removed, added, changed, removed)
-    if of == operation:
-        db.run(
-            "UPDATE version SET time_ns = ?, items = ?, added = added + ?, changed = changed + ?, "
-            "removed = removed + ? WHERE id = ?",
-            (*counts, number),
-        )
-    else:
-        db.run("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)", (number + 1, operation, *counts))
+def _prune(db: Connection, contents: IntArray, values: IntArray) -> None:
+    prune_contents(db, contents)
+    prune_values(db, values)
 
 
 def _numbered(db: Connection, condition: str, values: Sequence[Any]) -> dict[int, Item]:
@@ -207,9 +183,8 @@ def _with_texts(db: Connection, column: str, texts: Iterable[Any]) -> list[tuple
 def _items(db: Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Item]]:
     condition, values = db.among("item", [row[0] for row in rows])
     captions: dict[int, list[tuple[str, str]]] = {}
-    # Earlier states are views of two tables: what they are ordered by must be selected to be found by the index.
-    for item, _, name, text in db.rows(
-        f"SELECT item, place, name, text FROM caption WHERE {condition} ORDER BY item, place", values
+    for item, name, text in db.rows(
+        f"SELECT item, name, text FROM caption WHERE {condition} ORDER BY item, place", values
     ):
         captions.setdefault(item, []).append((name, text))
     for number, content, *columns in rows:
@@ -336,28 +311,6 @@ def put_said(
         for place, row in enumerate(said_rows(item, texts.get(contents.get(item.content_hash or "", 0))))
     ]
     put_said_rows(db, rows)
-
-
-def _keep_former(db: Connection, numbers: Sequence[int], now_ns: int) -> None:
-    """Copy the rows of items that change now; what was not there a moment ago leaves nothing."""
-    condition, values = db.among("id", numbers)
-    names = ", ".join(("id", *COLUMNS, "crc"))
-    before = f"FROM item WHERE updated_ns < ? AND {condition}"
-    db.run(
-        f"INSERT INTO former_item ({names}, until_ns) SELECT {names}, CAST(? AS {db.words['int']}) {before}",
-        (now_ns, now_ns, *values),
-    )
-    for table, former, columns in (
-        ("caption", "former_caption", ("id", *CAPTION_COLUMNS, "crc")),
-        ("item_value", "former_value", ("value", "item")),
-        ("said", "former_said", FORMER_SAID_COLUMNS),
-    ):
-        names = ", ".join(columns)
-        db.run(
-            f"INSERT INTO {former} ({names}, until_ns) SELECT {names}, CAST(? AS {db.words['int']}) FROM {table} "
-            f"WHERE item IN (SELECT id {before})",
-            (now_ns, now_ns, *values),
-        )
 
 
 def _where(statement: str, condition: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:

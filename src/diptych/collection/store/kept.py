@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,6 +11,7 @@ from diptych.arrays import IntArray
 from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id, put_said
+from diptych.collection.store.store import note_changes
 from diptych.encoders.image.picture_parts import PictureText, PictureWord
 
 # Settings
@@ -30,13 +29,7 @@ def put_setting(db: Connection, name: str, value: str) -> None:
         "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         (name, value),
     )
-    note_other(db, "settings")
-
-
-def note_other(db: Connection, kind: str) -> None:
-    """Tell readers of a change of what is no item."""
-    row = (time.time_ns(), uuid.uuid4().hex, kind)
-    db.run("INSERT INTO change (time_ns, operation, kind) VALUES (?, ?, ?)", row)
+    note_changes(db, "settings")
 
 
 def unread_files(db: Connection) -> dict[str, str]:
@@ -109,5 +102,4 @@ def say_again(db: Connection, ids: IntArray) -> None:
     )
     by_hash = {bytes(key).hex(): number for key, number in contents}
     put_said(db, list(zip(known, items_by_id(db, known), strict=True)), by_hash, captions)
-    operation, now = uuid.uuid4().hex, time.time_ns()
-    db.load("change", ("time_ns", "operation", "kind", "item"), [(now, operation, "text", one) for one in known])
+    note_changes(db, "text", known)

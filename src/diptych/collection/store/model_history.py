@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, Self
 
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.models import Model, active_model, model_with
 
 Action = Literal["promoted", "kept", "rolled back", "changed"]
 Origin = Literal["clicks", "captions", "switch", "choice"]
@@ -105,12 +104,6 @@ def remember(db: Connection, record: LearningRecord) -> None:
     db.run("INSERT INTO model_history (time_ns, record) VALUES (?, ?)", row)
 
 
-def model_at(db: Connection, time: str) -> Model:
-    """Return the model that was active at a time, ISO 8601 in UTC; the present one where that is stored no more."""
-    now = active_model(db)
-    return model_with(db, in_force_at(time, records(db), now.fingerprint)) or now
-
-
 def change_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:
     """Return the change that brought a retriever: the latest not taken back, or else the latest."""
     standing: list[LearningRecord] = []
@@ -121,14 +114,6 @@ def change_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRe
             taken_back = _latest(standing, record.before_fingerprint)
             standing = [each for each in standing if each is not taken_back]
     return _latest(standing, fingerprint) or _latest(history, fingerprint)
-
-
-def in_force_at(moment: str, history: Sequence[LearningRecord], now: str) -> str:
-    """Return the fingerprint of the retriever in force at a time, ISO 8601 in UTC; ``now`` has the present one."""
-    for record in history:
-        if record.time > moment:
-            return record.before_fingerprint
-    return now
 
 
 def _latest(records: Sequence[LearningRecord], fingerprint: str) -> LearningRecord | None:

@@ -8,7 +8,6 @@ import json
 import shutil
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -19,7 +18,7 @@ from typing import Any, Literal
 from diptych.collection.retriever_protocol import RetrieverProtocol
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.points import drop_point_tables
-from diptych.collection.store.store import Store
+from diptych.collection.store.store import Store, note_changes
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownRetrieverError
 
 State = Literal["active", "kept", "resting", "unfinished", "pending"]
@@ -139,7 +138,7 @@ def add_model(db: Connection, saved: SavedModel, name: str, state: State) -> Mod
     db.run(f"INSERT INTO model ({', '.join(values)}) VALUES ({marks})", list(values.values()))
     model = _known(db, saved.fingerprint)
     _put_files(db, model, saved)
-    _note_change(db)
+    note_changes(db, "model")
     return model
 
 
@@ -148,7 +147,7 @@ def save_again(db: Connection, model: Model, saved: SavedModel) -> Model:
     db.run("DELETE FROM model_file WHERE model = ?", (model.id,))
     _put_files(db, model, saved)
     db.run("UPDATE model SET saved = ?, kind = ? WHERE id = ?", (saved.names["saved"], saved.names["kind"], model.id))
-    _note_change(db)
+    note_changes(db, "model")
     return _known(db, model.fingerprint)
 
 
@@ -164,7 +163,7 @@ def set_next(db: Connection, saved: SavedModel, *, keeps_old: bool) -> list[Mode
         save_again(db, model, saved)
     db.run("UPDATE model SET is_next = 0, keeps_old = 0")
     db.run("UPDATE model SET is_next = 1, keeps_old = ? WHERE id = ?", (int(keeps_old), model.id))
-    _note_change(db)
+    note_changes(db, "model")
     return [one for one in replaced if one.state == "pending"]
 
 
@@ -183,20 +182,20 @@ def switch(db: Connection) -> tuple[Model, Model]:
     name = unique_name(new.name, {one.name for one in models(db) if one.id != new.id})
     values = (name, new.id)
     db.run("UPDATE model SET state = 'active', is_next = 0, keeps_old = 0, name = ? WHERE id = ?", values)
-    _note_change(db)
+    note_changes(db, "model")
     return _known(db, old.fingerprint), _known(db, new.fingerprint)
 
 
 def list_pending(db: Connection, model: Model, name: str) -> None:
     """Keep the next model beside the others, under a name, from now on; its points are being made."""
     db.run("UPDATE model SET state = 'unfinished', name = ? WHERE id = ? AND state = 'pending'", (name, model.id))
-    _note_change(db)
+    note_changes(db, "model")
 
 
 def finish(db: Connection, model: Model) -> None:
     """Keep an unfinished or resting model like the others: it has all its points."""
     if db.run("UPDATE model SET state = 'kept' WHERE id = ? AND state IN ('unfinished', 'resting')", (model.id,)):
-        _note_change(db)
+        note_changes(db, "model")
 
 
 def activate(db: Connection, model: Model) -> None:
@@ -204,7 +203,7 @@ def activate(db: Connection, model: Model) -> None:
     place = int(db.value("SELECT min(place) FROM model")) - 1
     db.run("UPDATE model SET state = 'kept', place = ? WHERE state = 'active'", (place,))
     db.run("UPDATE model SET state = 'active', is_next = 0, keeps_old = 0 WHERE id = ?", (model.id,))
-    _note_change(db)
+    note_changes(db, "model")
 
 
 def remove_model(db: Connection, model: Model) -> bool:
@@ -214,7 +213,7 @@ def remove_model(db: Connection, model: Model) -> bool:
     else:
         drop_point_tables(db, model.id)
         db.run("DELETE FROM model WHERE id = ?", (model.id,))
-    _note_change(db)
+    note_changes(db, "model")
     return not (model.is_next and model.state != "pending")
 
 
@@ -234,11 +233,6 @@ def _known(db: Connection, fingerprint: str) -> Model:
     if model is None:
         raise CollectionError("the retriever was removed by another process; add it again")
     return model
-
-
-def _note_change(db: Connection) -> None:
-    row = time.time_ns(), uuid.uuid4().hex
-    db.run("INSERT INTO change (time_ns, operation, kind) VALUES (?, ?, 'model')", row)
 
 
 # Files

@@ -32,12 +32,6 @@ _POINTS = """CREATE TABLE {table} (
 ) {{strict}}"""
 
 
-_UNNAMED = " AND ".join(
-    f"NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.content = content.id)"
-    for owner in ("item", "caption", "former_item", "former_caption")
-)
-
-
 def point_table(model: int, side: PointKind) -> str:
     """Return the name of the table that has the points of a model.
 
@@ -231,18 +225,17 @@ def read_features(db: Connection, encoder: int, contents: Sequence[int] | IntArr
     return np.array([content for content, _ in found], dtype=np.int64), rows
 
 
-def unnamed_contents(db: Connection) -> IntArray:
-    """Return the contents that neither live nor former rows name."""
-    return db.ids(f"SELECT id FROM content WHERE {_UNNAMED} ORDER BY id")
-
-
 def prune_contents(db: Connection, some: Sequence[int] | IntArray) -> int:
-    """Remove those of some contents that nothing names, with their points; return how many.
-
-    Their features, thumbnails and texts go with them.
-    """
+    """Remove those of some contents that no item has, with points, features, thumbnails and texts; return how many."""
     condition, values = db.among("id", some)
-    ids = db.ids(f"SELECT id FROM content WHERE {_UNNAMED} AND {condition}", values)
+    ids = db.ids(
+        f"SELECT id FROM content WHERE {condition} "
+        "AND NOT EXISTS (SELECT 1 FROM item WHERE item.content = content.id) "
+        "AND NOT EXISTS (SELECT 1 FROM caption WHERE caption.content = content.id)",
+        values,
+    )
+    if not len(ids):
+        return 0
     for (model,) in db.rows("SELECT id FROM model WHERE width > 0"):
         for side in POINT_KINDS:
             remove_points(db, int(model), side, ids)

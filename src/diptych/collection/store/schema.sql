@@ -2,7 +2,7 @@
 -- integer, {real} a double, {blob} bytes, {text} text that is ordered by code point, {strict} strict types.
 -- Truth values are 0 or 1, JSON is text, times are nanoseconds since 1970.
 
--- Settings by name: format, uuid, root, facts, history_days, counts.
+-- Settings by name: format, uuid, root, facts, counts.
 CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL) {strict};
 
 -- What points, features and thumbnails belong to: SHA-256 of a picture (kind 0) or of a text (kind 1).
@@ -164,50 +164,9 @@ CREATE TABLE saved_search (id {id}, name {text} NOT NULL, folded {text} NOT NULL
 -- Kind: item (added, changed or removed), model, album, saved_search, text, settings.
 CREATE TABLE change (
     id {id},
-    time_ns {int} NOT NULL,
-    operation {text} NOT NULL,
     kind {text} NOT NULL,
     item {int}
 ) {strict};
-CREATE INDEX change_operation ON change (operation);
--- The states that can be asked for: one row for each operation that changed items, several where others wrote between.
-CREATE TABLE version (
-    id {id},
-    operation {text} NOT NULL,
-    time_ns {int} NOT NULL,
-    items {int} NOT NULL,
-    added {int} NOT NULL,
-    changed {int} NOT NULL,
-    removed {int} NOT NULL
-) {strict};
-
--- Rows as they were until a time, for searches as of then.
-CREATE TABLE former_item (
-    id {int} NOT NULL, name {text} NOT NULL, path {text}, path_folded {text} NOT NULL, file_folded {text} NOT NULL,
-    content {int}, size {int} NOT NULL, mtime_ns {int} NOT NULL, width {int} NOT NULL, height {int} NOT NULL,
-    added_ns {int} NOT NULL, updated_ns {int} NOT NULL, taken {text} NOT NULL, latitude {real}, longitude {real},
-    labels {text} NOT NULL, metadata {text} NOT NULL, facts {text} NOT NULL, facts_read {text} NOT NULL,
-    crc {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (id, until_ns)
-) {strict};
-CREATE INDEX former_item_until ON former_item (until_ns);
-CREATE INDEX former_item_name ON former_item (name);
-CREATE INDEX former_item_path ON former_item (path);
-CREATE TABLE former_caption (
-    id {int} NOT NULL, name {text} NOT NULL, item {int} NOT NULL, place {int} NOT NULL, text {text} NOT NULL,
-    folded {text} NOT NULL, content {int} NOT NULL, crc {int} NOT NULL, until_ns {int} NOT NULL,
-    PRIMARY KEY (id, until_ns)
-) {strict};
-CREATE INDEX former_caption_item ON former_caption (item, until_ns);
-CREATE TABLE former_value (
-    value {int} NOT NULL, item {int} NOT NULL, until_ns {int} NOT NULL, PRIMARY KEY (item, until_ns, value)
-) {clustered};
-CREATE TABLE former_said (
-    id {int} NOT NULL, item {int} NOT NULL, kind {int} NOT NULL, caption {int}, name {text} NOT NULL,
-    label {text} NOT NULL, field {text} NOT NULL, picture {text} NOT NULL, caption_words {text} NOT NULL,
-    until_ns {int} NOT NULL, PRIMARY KEY (id, until_ns)
-) {strict};
-CREATE INDEX former_said_item ON former_said (item, until_ns);
-
 -- Files that the last run could not read.
 CREATE TABLE unread (path {text} PRIMARY KEY, reason {text} NOT NULL) {strict};
 

@@ -1,4 +1,4 @@
--- The word index of SQLite, over the texts in said. Triggers give it their exact former values. New rows are learned by many
+-- The word index of SQLite, over the texts in said. Triggers give it the exact texts that were indexed. New rows are learned by many
 -- at once, which takes a third of the time of a trigger.
 CREATE VIRTUAL TABLE word USING fts5(
     name, label, field, picture, caption_words, content='said', content_rowid='id', tokenize='ascii'

@@ -6,19 +6,21 @@ import os
 import threading
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from diptych.collection.store.dialect import Connection, has_table, schema_statements
-from diptych.errors import CollectionError, InvalidInputError
+from diptych.errors import CollectionError
 
 DERIVED = "derived"
 """The folder of what can be made again: vector files, columns, unpacked models."""
 
 LAST_CHANGE = "SELECT max(id) FROM change"
-FORMAT = 5
+FORMAT = 6
+MAX_CHANGES = 100_000
+"""How many changes are kept for readers; those that lag further behind read all items again."""
 WRITE_WAIT_S = 30.0
 MAX_IDLE_CONNECTIONS = 16
 
@@ -40,25 +42,7 @@ class Store(ABC):
     write_wait: float = WRITE_WAIT_S
 
     def __init__(self) -> None:
-        self._make_views: Callable[[Connection], None] | None = None
         self._forget_connections()
-
-    def show_past(self, make_views: Callable[[Connection], None]) -> None:
-        """Make views of the past at the beginning of each block that reads, and refuse to write.
-
-        The views are gone at the end of the block.
-        """
-        self._make_views = make_views
-
-    @property
-    def shows_past(self) -> bool:
-        """Return True if an earlier state is shown."""
-        return self._make_views is not None
-
-    def check_present(self) -> None:
-        """Raise where the past is shown, which cannot be changed."""
-        if self.shows_past:
-            raise InvalidInputError("the past cannot be changed: open the collection without as_of")
 
     def _forget_connections(self) -> None:
         """Start without connections and threads: in a new store, and in a process that was forked from another."""
@@ -77,8 +61,8 @@ class Store(ABC):
     def reading(self, *, replica: bool = False) -> Iterator[Connection]:
         """Read in one transaction: everything in the block is of one moment.
 
-        With ``replica`` a second server may answer, which allows no temporary views. Blocks of one thread may be
-        nested, and share the transaction of the outermost one. In a job the block reads what the job has written.
+        With ``replica`` a second server may answer. Blocks of one thread may be nested, and share the transaction of
+        the outermost one. In a job the block reads what the job has written.
         """
         self._check_process()
         outer = getattr(self._local, "db", None)
@@ -89,8 +73,6 @@ class Store(ABC):
             db = self._begin_reading(replica)
             self._local.db = db
             try:
-                if self._make_views is not None:
-                    self._make_views(db)
                 yield db
             finally:
                 self._local.db = None
@@ -129,7 +111,6 @@ class Store(ABC):
         self._check_process()
         if getattr(self._local, "in_job", False):
             raise RuntimeError("a job cannot call Store.write: pass its connection on to what writes")
-        self.check_present()
         return self._write(job, self.patience if wait is None else wait, freeing)
 
     @property
@@ -234,3 +215,9 @@ def check_format(db: Connection, place: object) -> None:
     found = db.value("SELECT value FROM meta WHERE name = 'format'")
     if found != str(FORMAT):
         raise CollectionError(f"{place} has format {found}, this Diptych reads {FORMAT}: use the version that made it")
+
+
+def note_changes(db: Connection, kind: str, ids: Sequence[int | None] = (None,)) -> None:
+    """Tell readers which items have changed, or that something else has."""
+    db.load("change", ("kind", "item"), [(kind, one) for one in ids])
+    db.run("DELETE FROM change WHERE id <= (SELECT max(id) FROM change) - ?", (MAX_CHANGES,))

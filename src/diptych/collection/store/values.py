@@ -118,21 +118,13 @@ def _known_ids(db: Connection, values: Collection[Value]) -> dict[Value, int]:
     return {value: stored[value[:3]] for value in values if value[:3] in stored}
 
 
-_UNUSED = (
-    "NOT EXISTS (SELECT 1 FROM item_value WHERE item_value.value = value.id) "
-    "AND id NOT IN (SELECT value FROM former_value)"
-)
-
-
-def unused_values(db: Connection) -> IntArray:
-    """Return the values that neither items nor former items have, by id."""
-    return db.ids(f"SELECT id FROM value WHERE {_UNUSED}")
-
-
-def prune_values(db: Connection, some: IntArray) -> int:
-    """Remove those of some values that are unused, and return how many."""
+def prune_values(db: Connection, some: IntArray) -> None:
+    """Remove those of some values that no item has."""
     condition, values = db.among("id", some)
-    return db.run(f"DELETE FROM value WHERE {condition} AND {_UNUSED}", values)
+    db.run(
+        f"DELETE FROM value WHERE {condition} AND NOT EXISTS (SELECT 1 FROM item_value v WHERE v.value = value.id)",
+        values,
+    )
 
 
 def _nested_fields(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

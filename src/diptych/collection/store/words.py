@@ -44,8 +44,6 @@ _PARTICLES = (*"은는이가을를에의와과도로만", "에서", "에게", "�
 
 _SAID_TEXTS = ("name", "label", "field", "picture", "caption_words")
 _LISTED = ", ".join(_SAID_TEXTS)
-FORMER_WORDS = f"said_words(ARRAY[{', '.join(f'h.{name}' for name in _SAID_TEXTS)}])"
-"""What PostgreSQL indexes of a row ``h`` of ``former_said``."""
 
 
 def tokens(text: str) -> list[str]:
@@ -174,11 +172,9 @@ def find_words(
         return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0))
     query = _query(db, words, needs_all)
     kind = 1 if of_captions else None if in_captions else 0
-    former = _former_candidates(db, words, kind, needs_all) if db.engine == "sqlite" else []
     limit = MAX_CANDIDATES
     while True:
-        packed = np.append(_candidates(db, query, kind, limit + 1), np.array(former, dtype=np.int64))
-        rows, owners = np.divmod(-np.sort(-packed)[: limit + 1], _OWNERS)
+        rows, owners = np.divmod(_candidates(db, query, kind, limit + 1), _OWNERS)
         is_of_more = len(rows) > limit
         rows, owners = rows[:limit], owners[:limit]
         is_allowed = owners < len(allowed)
@@ -236,20 +232,6 @@ def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> Int
         order = "s.id"
     owner = "caption" if kind == 1 else "item"
     return db.ids(f"SELECT s.id * {_OWNERS} + s.{owner} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
-
-
-def _former_candidates(db: Connection, words: Words, kind: int | None, needs_all: bool) -> list[int]:
-    """Return the candidates among former rows, which SQLite does not index; there are some in views of the past."""
-    if db.value("SELECT 1 FROM sqlite_temp_master WHERE name = 'said_before'") is None:
-        return []
-    rows = db.rows(f"SELECT id, {'caption' if kind == 1 else 'item'}, kind, {_LISTED} FROM said_before")
-    found = []
-    for row in rows:
-        held = [text.split() for text in row[3:]]
-        there = (any(_times(phrase, one) for phrase in phrases for one in held) for phrases in words)
-        if kind in (None, row[2]) and (all if needs_all else any)(there):
-            found.append(row[0] * _OWNERS + row[1])
-    return found
 
 
 def _by_engine_rank(db: Connection, query: str, first: int, limit: int) -> IntArray:

@@ -26,13 +26,11 @@ MAX_PROBLEMS_OF_FILE = 100
 CHECKED: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
     ("item", ("id",), tuple(COLUMNS)),
     ("caption", ("id",), tuple(CAPTION_COLUMNS)),
-    ("former_item", ("id", "until_ns"), tuple(COLUMNS)),
-    ("former_caption", ("id", "until_ns"), tuple(CAPTION_COLUMNS)),
     ("thumbnail", ("content",), ("content", "jpeg")),
     ("picture_text", ("content",), ("content", "text", "words", "boxes")),
 )
-# Rows of these are made again from the pictures and captions, or are of the past.
-DISPENSABLE = frozenset({"former_item", "former_caption", "thumbnail", "picture_text", "feature"})
+# Rows of these are made again from the pictures and captions.
+DISPENSABLE = frozenset({"thumbnail", "picture_text", "feature"})
 
 
 # The owner of a row: the path of an item, or else its id, by the first values of the key.
@@ -40,9 +38,7 @@ _OWNER = "SELECT coalesce(path, name) FROM item WHERE"
 _OF_CONTENT = f"{_OWNER} content = ? OR id IN (SELECT item FROM caption WHERE caption.content = ?) ORDER BY id LIMIT 1"
 _OWNERS = {
     "item": f"{_OWNER} id = ?",
-    "former_item": f"{_OWNER} id = ?",
     "caption": f"{_OWNER} id = (SELECT item FROM caption WHERE id = ?)",
-    "former_caption": f"{_OWNER} id = (SELECT item FROM former_caption WHERE id = ? LIMIT 1)",
     "model_file": "SELECT name FROM model WHERE id = ?",
 }
 
@@ -140,10 +136,6 @@ def _database(store: Store) -> Iterator[Damage]:
 
 
 def _words(store: Store) -> Iterator[Damage]:
-    if store.shows_past:
-        # The check is a statement that writes.
-        return
-
     def check(db: Connection) -> None:
         if db.engine == "sqlite" and has_table(db, "word"):
             # Rank 1 compares the index with the rows it is of.

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response, status
 from diptych.collection import Collection, CollectionError, StoredRetriever
 from diptych.service.api.jobs import start_job
 from diptych.service.api.search import request_filter
-from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext, Then, Writing
+from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.jobs.store import READY_MADE
 from diptych.service.maps import has_map, read_map
@@ -18,11 +18,8 @@ from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import (
     CollectionDocument,
     CollectionList,
-    HistoryChoice,
     MapDocument,
     Timeline,
-    VersionDocument,
-    VersionList,
     WorldMap,
 )
 from diptych.service.schemas.jobs import JobDocument, JobRequest, RetrieverJob
@@ -78,7 +75,7 @@ FilterText = Annotated[str | None, Query(max_length=2000, description="Count onl
 
 
 @router.get("/collections/{collection}/timeline", operation_id="getTimeline", dependencies=[Searching])
-def get_timeline(context: Context, hosted: Then, filter: FilterText = None) -> Timeline:
+def get_timeline(context: Context, hosted: Hosted, filter: FilterText = None) -> Timeline:
     """Count the items that meet a filter by the month they were taken in."""
     periods = hosted.collection.timeline(request_filter(context, filter))
     return Timeline.model_validate({"periods": periods}, from_attributes=True)
@@ -87,7 +84,7 @@ def get_timeline(context: Context, hosted: Then, filter: FilterText = None) -> T
 @router.get("/collections/{collection}/world", operation_id="getWorld", dependencies=[Searching])
 def get_world(
     context: Context,
-    hosted: Then,
+    hosted: Hosted,
     filter: FilterText = None,
     south: Annotated[float, Query(ge=-90, le=90, description="Latitude where the map begins.")] = -90,
     west: Annotated[float, Query(ge=-180, le=180, description="Longitude where it begins.")] = -180,
@@ -98,23 +95,6 @@ def get_world(
     corners = {"south": south, "west": west, "north": north, "east": east}
     cells = hosted.collection.map_cells(request_filter(context, filter), **corners)
     return WorldMap.model_validate({"cells": cells}, from_attributes=True)
-
-
-@router.get("/collections/{collection}/history", operation_id="listVersions")
-def list_versions(hosted: Hosted) -> VersionList:
-    """List the versions of the items that can be asked for with as_of, the latest first."""
-    versions = [
-        VersionDocument.model_validate({**vars(one), "time": one.time}, extra="ignore")
-        for one in reversed(hosted.collection.history())
-    ]
-    return VersionList(versions=versions, kept_days=hosted.collection.history_days)
-
-
-@router.put("/collections/{collection}/history", operation_id="keepHistory", dependencies=[Writing])
-def keep_history(hosted: Hosted, request: HistoryChoice) -> VersionList:
-    """Choose for how many days items that were changed or removed are kept as they were; older ones go at once."""
-    hosted.collection.keep_history(request.kept_days)
-    return list_versions(hosted)
 
 
 maps_router = APIRouter(prefix="/v1", tags=["maps"], dependencies=[Reading])

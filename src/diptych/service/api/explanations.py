@@ -12,7 +12,7 @@ from diptych.collection import Collection, Item
 from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
-from diptych.service.context import Context, Reading, Searching, ServiceContext, Then
+from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
 from diptych.service.problems import Problem
 from diptych.service.schemas.search import ExplanationDocument, ExplanationRequest, TermRequest
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
-def explain_answer(context: Context, hosted: Then, request: ExplanationRequest) -> ExplanationDocument:
+def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
     """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
     # Imported where something is explained, as below: a service starts without the methods.
     from diptych.retriever import Retriever, Subject, explain

@@ -28,7 +28,7 @@ from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_form
 from diptych.errors import without_folders
 from diptych.service.api.files import file_response, has_current_version, open_original
 from diptych.service.api.search import item_members, request_filter, run_search
-from diptych.service.context import Context, Decoding, Hosted, InTurn, Reading, Searching, ServiceContext, Then, Writing
+from diptych.service.context import Context, Decoding, Hosted, InTurn, Reading, Searching, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
@@ -182,7 +182,7 @@ ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
 @router.get(_ITEMS, operation_id="listItems", dependencies=[Searching])
 def list_items(
     context: Context,
-    hosted: Then,
+    hosted: Hosted,
     filter: Annotated[str | None, Query(max_length=2000, description="Which items, as in a search.")] = None,
     sort: Annotated[Order, Query(description="What they are sorted by.")] = "added",
     order: Annotated[
@@ -247,7 +247,7 @@ def _added(collection: Collection, record: Record) -> Item:
 @router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response, responses=_THUMBNAIL)
 def get_thumbnail(
     request: Request,
-    hosted: Then,
+    hosted: Hosted,
     item_id: ItemId,
     v: Annotated[
         str | None, Query(max_length=200, description="The content hash; the answer then never changes.")
@@ -267,7 +267,7 @@ def get_thumbnail(
 
 @router.get(_ITEM + "/original", operation_id="getOriginal", response_class=Response, responses=_ORIGINAL)
 @router.head(_ITEM + "/original", operation_id="headOriginal", response_class=Response, responses=_ORIGINAL)
-def get_original(request: Request, hosted: Then, item_id: ItemId) -> Response:
+def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     """Return the picture file of an item, of a moment the video, whole or a range of its bytes."""
     item = find_item(hosted.collection, item_id)
     file, tag = open_original(hosted.collection, item)
@@ -285,7 +285,7 @@ def get_original(request: Request, hosted: Then, item_id: ItemId) -> Response:
     responses=_RENDERING,
     dependencies=[Decoding],
 )
-def get_rendering(request: Request, hosted: Then, item_id: ItemId) -> Response:
+def get_rendering(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     """Return the picture of an item as every browser can show it.
 
     It is the file itself where it is one that browsers know, and otherwise a JPEG of it, with 2,560 pixels along its
@@ -323,7 +323,7 @@ def _file_headers(tag: str, disposition: str) -> dict[str, str]:
 @router.get(_ITEM + "/neighbours", operation_id="listNeighbours", dependencies=[Searching])
 def list_neighbours(
     context: Context,
-    hosted: Then,
+    hosted: Hosted,
     item_id: ItemId,
     target: Annotated[Target, Query(description="What to find: pictures or texts.")] = "images",
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 12,
@@ -338,7 +338,7 @@ def list_neighbours(
 
 
 @router.get(_ITEM, operation_id="getItem")
-def get_item(hosted: Then, item_id: ItemId) -> ItemDocument:
+def get_item(hosted: Hosted, item_id: ItemId) -> ItemDocument:
     """Return what is known of an item."""
     return with_text(hosted.collection, find_item(hosted.collection, item_id))
 

@@ -36,7 +36,6 @@ from diptych.service.context import (
     Reading,
     Searching,
     ServiceContext,
-    Then,
     Visitor,
 )
 from diptych.service.hosting import HostedCollection
@@ -174,14 +173,14 @@ def run_search(
     visitor: str | None = None,
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
-    limits, hosted = context.settings.limits, hosted.at(options.as_of)
+    limits = context.settings.limits
     if options.limit > limits.page_size:
         raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
     if options.offset > limits.deepest_answer:
         raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
     answers, page = _search_answers(context, hosted, terms, options)
     # What is learned from clicks is learned about rankings.
-    is_logged = options.log and options.as_of is None and options.sort == "relevance"
+    is_logged = options.log and options.sort == "relevance"
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= limits.deepest_answer
@@ -213,7 +212,7 @@ def _search_answers(
     context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
 ) -> tuple[Answers, InterleavedPage | None]:
     request = _collection_request(context, terms, options)
-    log = None if options.as_of is not None else context.click_logs.get(hosted.name)
+    log = context.click_logs.get(hosted.name)
     both = _interleaved_answers(hosted.collection, log, request, terms, options)
     return (hosted.collection.answer(request), None) if both is None else both
 
@@ -357,7 +356,7 @@ def search_with_picture(
 @router.get("/collections/{collection}/facets", operation_id="listFacets", dependencies=[Searching])
 def list_facets(
     context: Context,
-    hosted: Then,
+    hosted: Hosted,
     filter: Annotated[str | None, Query(max_length=2000, description="Count only items that meet it.")] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="How many values of each field.")] = 10,
 ) -> FacetList:

@@ -246,38 +246,6 @@ class WorldMap(Document):
     """The fullest first."""
 
 
-class VersionDocument(Document):
-    """The items after a change."""
-
-    number: int
-    """What as_of takes."""
-    time: str
-    """When it was, ISO 8601 in UTC."""
-    items: int
-    """How many there were then."""
-    added: int
-    """How many came with the change."""
-    changed: int
-    removed: int
-
-
-class VersionList(Document):
-    """The versions of a collection that can be asked for, the latest first."""
-
-    versions: list[VersionDocument]
-    kept_days: float
-    """For how many days items that were changed or removed are kept as they were."""
-
-
-class HistoryChoice(RequestDocument):
-    """For how many days changed and removed items are kept."""
-
-    model_config = with_examples({"kept_days": 30})
-
-    kept_days: float = Field(ge=0, le=36_500)
-    """In days; 0 keeps nothing."""
-
-
 class MapPoint(Document):
     """A picture or a text in the plane."""
 

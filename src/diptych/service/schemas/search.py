@@ -80,8 +80,6 @@ class SearchOptions(SavedOptions):
     """Whether to remember the search, where searches are remembered at all."""
     search_id: str | None = Field(default=None, min_length=1, max_length=100)
     """The search that this one goes on with, for a further page."""
-    as_of: str | None = Field(default=None, min_length=1, max_length=40)
-    """Search the collection as it was: a version number of /history, a day (its end) or a time in UTC."""
     draw: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
     """What an earlier answer to the same search was drawn with, to see it again or go on with it."""
 

@@ -1,6 +1,6 @@
 // One item, above the view it was opened from.
 
-import { address, ask, asOf, isReadOnly, past, thumbnailOf } from "../parts/api.js";
+import { address, ask, isReadOnly, thumbnailOf } from "../parts/api.js";
 import { h, hidden, icon, iconButton } from "../parts/dom.js";
 import { bytes, clock, date, percent } from "../parts/format.js";
 import { isTyping } from "../parts/keys.js";
@@ -112,7 +112,7 @@ export class ItemDialog {
 
   buttons(item, answer) {
     const word = (name, label, onclick, more = {}) => h("button", { type: "button", onclick, "data-keep": label, ...more }, icon(name), label);
-    const original = asOf(address(this.app.collection.name, "items", item.id, "original"));
+    const original = address(this.app.collection.name, "items", item.id, "original");
     return h("div", { class: "actions" },
       word("plus", "More like this", () => this.like(item, answer, 1)),
       word("minus", "Less like this", () => this.like(item, answer, -1)),
@@ -155,7 +155,6 @@ export class ItemDialog {
 
   async copy() {
     const params = new URLSearchParams(this.app.collections.length > 1 ? { c: this.app.collection.name } : {});
-    if (past()) params.set("at", past());
     const link = new URL(`${location.pathname}${params.size ? `?${params}` : ""}`, location.origin);
     try {
       await navigator.clipboard.writeText(link.href);

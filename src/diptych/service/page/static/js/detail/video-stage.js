@@ -1,12 +1,12 @@
 // A video, at the moment that was found; where the browser cannot play it, the picture of that moment.
 
-import { address, asOf, thumbnailOf } from "../parts/api.js";
+import { address, thumbnailOf } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { ZoomPicture } from "./zoom-picture.js";
 
 export class VideoStage {
   constructor(collection, item, title) {
-    const source = `${asOf(address(collection, "items", item.id, "original"))}#t=${item.seconds}`;
+    const source = `${address(collection, "items", item.id, "original")}#t=${item.seconds}`;
     this.video = h("video", { src: source, controls: true, playsinline: true, preload: "metadata", poster: thumbnailOf(collection, item), "aria-label": title, "data-keep": "video" });
     this.element = h("div", { class: "stage video-stage" }, this.video);
     this.video.addEventListener("error", () => this.showPicture(collection, item, title), { once: true });

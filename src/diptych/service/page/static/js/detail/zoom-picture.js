@@ -1,6 +1,6 @@
 // The picture of an item: the small one at once, the whole one as soon as it is here, all of it or at its true size.
 
-import { address, asOf, thumbnailOf } from "../parts/api.js";
+import { address, thumbnailOf } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { pictureBoxes } from "../parts/picture-boxes.js";
 
@@ -18,7 +18,7 @@ export class ZoomPicture {
       this.image.classList.remove("blurred");
       this.element.append(h("p", { class: "stage-note" }, "The original is gone or cannot be shown; this is the small copy."));
     };
-    original.src = asOf(address(collection, "items", item.id, "rendering"));
+    original.src = address(collection, "items", item.id, "rendering");
   }
 
   toggle(event) {

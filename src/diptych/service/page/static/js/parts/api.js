@@ -36,15 +36,9 @@ async function send(path, { method = "GET", json, form, signal, keepalive } = {}
   }
 }
 
-// The moment that the page looks at, where it is not now; what belongs to it is asked for as it was.
-export const past = () => new URLSearchParams(location.search).get("at");
-const REMEMBERED = /^\/v1\/collections\/[^/]+\/(items|facets|timeline|world|explanations)\b/;
-export const asOf = (path) => (past() && REMEMBERED.test(path) ? `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams({ as_of: past() })}` : path);
+export const isReadOnly = () => session.read_only;
 
-export const isReadOnly = () => session.read_only || Boolean(past());
-
-export async function ask(address, options = {}) {
-  const path = !options.method || address.endsWith("/explanations") ? asOf(address) : address;
+export async function ask(path, options = {}) {
   let response = await send(path, options);
   const stale = (response.status === 401 || response.status === 403) && options.method && path !== "/v1/session";
   // A session that ran out while the page stood open is renewed once; a true refusal answers the same again.
@@ -88,6 +82,6 @@ export const address = (collection, ...parts) =>
   ["/v1/collections", collection, ...parts].map((part, place) => (place ? encodeURIComponent(part) : part)).join("/");
 
 export const thumbnailOf = (collection, item) =>
-  asOf(address(collection, "items", item.id, "thumbnail") + query({ v: item.content_hash }));
+  address(collection, "items", item.id, "thumbnail") + query({ v: item.content_hash });
 
 export const isAbort = (error) => error.name === "AbortError";

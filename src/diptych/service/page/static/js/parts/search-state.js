@@ -49,7 +49,6 @@ export function readState(params) {
     sort: Object.hasOwn(SORTS, params.get("sort") ?? "") ? params.get("sort") : "relevance",
     retriever: params.get("by"),
     least: readLeast(params.get("least")),
-    at: params.get("at"),
     album: albumOf(params.getAll("f")),
   };
 }
@@ -65,7 +64,6 @@ export function writeState(state) {
   if (state.sort !== "relevance") params.set("sort", state.sort);
   if (state.retriever) params.set("by", state.retriever);
   if (state.least) params.set("least", state.least);
-  if (state.at) params.set("at", state.at);
   return params;
 }
 
@@ -101,7 +99,6 @@ export function requestOf(state, more = {}) {
     sort: state.sort !== "relevance" ? state.sort : undefined,
     retriever: state.retriever ?? undefined,
     min_probability: state.least ?? undefined,
-    as_of: state.at ?? undefined,
     ...more,
   };
 }

@@ -1,10 +1,10 @@
 // Pictures in the search box: each counts for or against.
 
-import { address, asOf } from "../parts/api.js";
+import { address } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
 
 const previewOf = (collection, { kind, id }) =>
-  kind === "upload" ? `/v1/uploads/${encodeURIComponent(id)}` : asOf(address(collection.name, "items", id, "thumbnail"));
+  kind === "upload" ? `/v1/uploads/${encodeURIComponent(id)}` : address(collection.name, "items", id, "thumbnail");
 
 export function chip(collection, part, { onTurn, onRemove }) {
   const what = part.kind === "upload" ? "your picture" : "an item";

@@ -43,9 +43,8 @@ class SearchView {
     this.summary = h("p", { class: "summary" });
     this.active = h("ul", { class: "active-filters", "aria-label": "Active filters" });
     this.above = h("div", { class: "above" });
-    this.moment = h("div", { class: "moment-banner", role: "status", hidden: true });
     root.append(h("h1", { class: "hidden" }, `Search ${this.collection.name}`), this.box.element, this.toolbar(),
-      h("div", { class: "search-body" }, this.facets.element, h("div", { class: "answers" }, this.moment, this.overview.element, this.active, this.above, this.results.element)));
+      h("div", { class: "search-body" }, this.facets.element, h("div", { class: "answers" }, this.overview.element, this.active, this.above, this.results.element)));
   }
 
   close() {
@@ -68,7 +67,7 @@ class SearchView {
     return h("div", { class: "toolbar" }, this.targets,
       h("span", { class: "mode", hidden: !this.collection.hybrid_available }, this.mode),
       h("span", { class: "sort" }, this.sort),
-      filters, this.addition, new ShareMenu(this.collection.name, () => ({ state: this.state, page: this.page, answers: this.results.answers }), (version) => this.change({ at: String(version.number) })).element, this.summary);
+      filters, this.addition, new ShareMenu(this.collection.name, () => ({ state: this.state, page: this.page, answers: this.results.answers })).element, this.summary);
   }
 
   adding(style) {
@@ -101,13 +100,7 @@ class SearchView {
     const key = params.toString();
     if (key === this.key) return;
     this.key = key;
-    const before = this.state?.at;
     this.state = readState(params);
-    // Another moment has other items.
-    if (before !== undefined && before !== this.state.at) {
-      this.facets.key = this.overview.key = null;
-      this.facets.kept.load();
-    }
     this.show();
     this.run();
   }
@@ -123,26 +116,12 @@ class SearchView {
     first.textContent = isBrowsing ? "In its order" : SORTS.relevance;
     this.sort.value = first.hidden && sort === "relevance" ? "added" : sort;
     this.addition.hidden = isReadOnly();
-    this.showMoment();
     this.facets.show(filters);
     this.overview.show(filters);
     const active = filters.map((filter) => ({ label: filter, name: `the filter ${filter}`, rest: { filters: filters.filter((other) => other !== filter) } }));
     if (least && isAsking(this.state)) active.push({ label: `at least ${percent(least)} likely`, name: "the least probability", rest: { least: null } });
     this.active.replaceChildren(...active.map(({ label, name, rest }) => h("li", {}, h("span", {}, label),
       iconButton("close", `Remove ${name}`, { onclick: () => this.change(rest) }))));
-  }
-
-  // Whoever looks at the past sees it all the time.
-  async showMoment() {
-    const { at } = this.state;
-    this.moment.hidden = !at;
-    if (!at) return;
-    const back = h("button", { type: "button", onclick: () => this.change({ at: null }) }, "Back to now");
-    const say = (when) => this.moment.replaceChildren(h("p", {}, h("strong", {}, `As of ${when}`), " Nothing can be changed here."), back);
-    say(/^\d+$/.test(at) ? `version ${at}` : at);
-    const { versions } = await ask(address(this.collection.name, "history")).catch(() => ({ versions: [] }));
-    const version = versions.find(({ number }) => String(number) === at);
-    if (version && this.state.at === at) say(time(version.time));
   }
 
   async run() {
@@ -179,7 +158,7 @@ class SearchView {
 
   async browse(state, cursor, signal) {
     const isSorted = state.sort !== "relevance";
-    const path = state.album && !state.at && !isSorted
+    const path = state.album && !isSorted
       ? address(this.collection.name, "albums", state.album, "items") + query({ limit: PAGE, cursor })
       : address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), sort: isSorted ? state.sort : null, limit: PAGE, cursor });
     const page = await ask(path, { signal });
@@ -307,7 +286,7 @@ class SearchView {
   settle() {
     this.settled = true;
     const state = this.shown;
-    if (!state || state.at || state.sort !== "relevance" || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
+    if (!state || state.sort !== "relevance" || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
     if (this.logging?.state !== state) {
       clearTimeout(this.timer);
       const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
