@@ -22,7 +22,7 @@ def test_codes_replace_vectors_and_are_scored_again(run: Run, world: World) -> N
     refused = run("search", "a red car", "--rerank", "5")
     assert refused.exit_code != 0
     assert "leave rerank out" in str(refused.exception or refused.output) + refused.stderr
-    assert run("train", "--method", "cvh", "--param", "n_bits=24", "--force").exit_code == 0
+    assert run("train", "--method", "cvh", "--param", "n_bits=24", "--anyway").exit_code == 0
     shown = " ".join(run("status").stdout.split())
     assert "kept of each codes of 24 bits, 3 B;" in shown
     orders = {}

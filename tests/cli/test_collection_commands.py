@@ -58,7 +58,7 @@ def test_words_join_those_a_picture_has_or_replace_them(run: Run, world: World) 
 def test_words_alone_are_a_text_to_be_found(run: Run, world: World) -> None:
     assert run("add", "--caption", "a very special sentence").exit_code == 0
     result = run(
-        "search", "a very special sentence", "--target", "texts", "--hybrid", "--all", "--format", "jsonl", "-k", "1"
+        "search", "a very special sentence", "--target", "texts", "--mode=both", "--all", "--format", "jsonl", "-k", "1"
     )
     assert json.loads(result.stdout)["caption"] == "a very special sentence"
 
@@ -97,7 +97,7 @@ def test_an_id_removes_its_item(run: Run, world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["scene-000001.png"], "say --yes"),
+        (["scene-000001.png"], "add --yes"),
         (["nothing.png", "--yes"], "nothing.png"),
         ([], "say what to remove"),
         (["scene-000001.png", "--filter", "label:car"], "not both"),
@@ -139,7 +139,7 @@ def test_what_was_done_is_told_in_json(run: Run, world: World, tmp_path: Path) -
     assert told("backup", world.collection, tmp_path / "backup")["items"] == 60
     restored = told("restore", tmp_path / "backup", tmp_path / "restored")
     assert (restored["items"], restored["target"]) == (60, str(tmp_path / "restored"))
-    assert told("scenes", tmp_path / "scenes", "--n", "2", "--size", "32")["pictures"] == 2
+    assert told("datasets", "scenes", tmp_path / "scenes", "--n", "2", "--size", "32")["pictures"] == 2
     assert told("datasets", "get", "scenes") == {"folder": "built in"}
 
 

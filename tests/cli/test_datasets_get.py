@@ -56,7 +56,7 @@ def test_a_data_set_is_downloaded_and_its_folder_printed(offered: BreakingServer
     for words in ("boats.zip (0 MB)", "note: only a test", "licence: free", "getting boats.zip: 0.3 of 0.3 MB at"):
         assert words in result.stderr
     assert remote.asked_ranges == [None, "bytes=100000-"]
-    assert json.loads(run("datasets", "boats", "--json").stdout)["state"] == "found"
+    assert json.loads(run("datasets", "show", "boats", "--json").stdout)["state"] == "found"
     again = run("datasets", "get", "boats")
     assert again.exit_code == 0
     assert "here already" in again.stderr

@@ -15,7 +15,6 @@ from tests.cli.command_line import Run, World
 COMMANDS = (
     ("index",),
     ("add",),
-    ("regions",),
     ("search",),
     ("saved", "run"),
     ("album", "add"),

@@ -70,10 +70,10 @@ def test_datasets_say_what_is_here(run: Run, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("name", [dataset.name for dataset in describe_datasets()])
 def test_a_dataset_in_detail(run: Run, name: str) -> None:
     dataset = next(dataset for dataset in describe_datasets() if dataset.name == name)
-    detail = json.loads(run("datasets", name, "--json").stdout)
+    detail = json.loads(run("datasets", "show", name, "--json").stdout)
     assert detail["citation"] == dataset.citation
     assert {option: entry["default"] for option, entry in detail["options"].items()} == dataset.defaults
-    shown = run("datasets", name).stdout
+    shown = run("datasets", "show", name).stdout
     for text in (dataset.homepage, dataset.licence, dataset.citation, dataset.splits, *dataset.defaults):
         assert text in shown
 
@@ -101,11 +101,6 @@ def test_an_encoder_in_detail(run: Run, name: str) -> None:
 
 
 def test_what_an_encoder_lacks_is_the_command_to_type() -> None:
-    class Asks(TfidfTopics):
-        @classmethod
-        def requirements(cls) -> str | None:
-            return "pip install words"
-
     class Lacks(TfidfTopics):
         learns = False
 
@@ -116,15 +111,6 @@ def test_what_an_encoder_lacks_is_the_command_to_type() -> None:
         def __init__(self, *, folder: str) -> None:
             self.folder = folder
 
-    assert missing_for(Asks) == "pip install words"
     assert missing_for(Lacks) == "pip install words==1.0"
     assert missing_for(Takes) == "folder=..."
     assert missing_for(TfidfTopics) is None
-
-
-def test_a_question_about_data_sets_needs_no_command(run: Run) -> None:
-    assert run("datasets").stdout == run("datasets", "list").stdout
-    assert run("datasets", "--json", "scenes").stdout == run("datasets", "scenes", "--json").stdout
-    shown = run("datasets", "--help").stdout
-    assert "get" in shown
-    assert "diptych datasets get coco" in run("datasets", "coco").stdout

@@ -81,7 +81,7 @@ def test_a_new_revision_that_cannot_be_used_leaves_the_old_one(hub: FakeHub, run
     assert run("models", "get", "hub:owner/clip", "--yes").exit_code == 0
     hub.add("owner/clip", {**remote, "onnx/text_model.onnx": b"no graph"}, commit=LATER_COMMIT)
     result = run("models", "update", "hub:owner/clip", "--yes")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "the new revision cannot be used, and the old one stays" in result.stderr
     assert json.loads(run("models", "check", "hub:owner/clip", "--json").stdout)["lock"]["commit"] == COMMIT
 
@@ -89,10 +89,8 @@ def test_a_new_revision_that_cannot_be_used_leaves_the_old_one(hub: FakeHub, run
 def test_nothing_is_fetched_without_a_yes(hub: FakeHub, run: Run, models: Path) -> None:
     hub.add("owner/clip", onnx_repository(size=1000))
     result = run("models", "get", "hub:owner/clip", "--json")
-    assert result.exit_code == 2
-    outcome = json.loads(result.stdout)
-    assert (outcome["state"], outcome["error"]) == ("unconfirmed", "nobody is here to agree; add --yes")
-    assert (outcome["repo"], outcome["commit"], outcome["files"]) == ("owner/clip", COMMIT, 6)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "nobody is here to agree; add --yes" in result.stderr
     assert not hub.asked("HEAD")
     assert not models.exists()
 
@@ -111,16 +109,14 @@ def test_a_licence_for_research_is_accepted_by_its_name(hub: FakeHub, run: Run) 
 
 
 def test_failures_are_one_line_and_a_status(hub: FakeHub, run: Run, models: Path) -> None:
-    failed = run("models", "get", "clip-b32", "--yes", "--json")
-    assert failed.exit_code == 1
-    assert "there is no repository Xenova/clip-vit-base-patch32" in json.loads(failed.stdout)["error"]
     for words, message in (
+        (("get", "clip-b32", "--yes"), "there is no repository Xenova/clip-vit-base-patch32"),
         (("get", "clip-b23"), "did you mean 'clip-b32'"),
         (("update", "clip-b32"), "diptych models get clip-b32"),
         (("remove", "../.."), "there is no model ../.. here"),
     ):
         result = run("models", *words)
-        assert (result.exit_code in (1, 2), message in result.stderr) == (True, True), result.stderr
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
         assert result.stderr.count("\n") == 1
     (models / "clip-b32").mkdir(parents=True)
     assert "was not fetched; use it as it is" in run("models", "get", "clip-b32", "--yes").stderr

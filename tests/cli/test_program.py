@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -20,7 +21,7 @@ def test_version_and_help(program: Program) -> None:
     assert program("--version").stdout == f"diptych {__version__}\n"
     shown = program("--help")
     assert shown.returncode == 0
-    for command in ("methods", "datasets", "evaluate", "bench", "scenes"):
+    for command in ("methods", "datasets", "evaluate", "bench", "album"):
         assert command in shown.stdout
 
 
@@ -37,7 +38,8 @@ def test_a_group_without_a_command_explains_itself(run: Run, words: str) -> None
 
 
 def all_commands(group: Any) -> Iterator[TyperCommand]:
-    for command in group.commands.values():
+    context = typer.Context(group)
+    for command in (group.get_command(context, name) for name in group.list_commands(context)):
         if isinstance(command, TyperGroup):
             yield from all_commands(command)
         else:
@@ -110,7 +112,7 @@ def test_flags_take_no_value_in_the_help(run: Run) -> None:
     ("words", "hint"),
     [
         ("methods scmm", "did you mean 'scm'"),
-        ("datasets wikipedai", "did you mean 'wikipedia'"),
+        ("datasets show wikipedai", "did you mean 'wikipedia'"),
         ("evaluate -d scenes -m kca", "did you mean 'kcca'"),
         ("evaluate -d scene -m cca", "did you mean 'scenes'"),
         ("evaluate -d scenes -m scm -p metrc=cosine", "parameter of scm 'metrc'; did you mean 'metric'"),

@@ -1,4 +1,4 @@
-"""What ``diptych queries`` says about a log."""
+"""What ``diptych clicks queries`` says about a log."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def table(tmp_path: Path) -> Path:
 
 
 def report_of(run: Run, log: Path, *options: str | Path) -> dict[str, Any]:
-    output = log.parent / "report.json"
-    result = run("queries", log, "--quiet", "--output", output, *options)
+    result = run("clicks", "queries", log, "--quiet", "--json", *options)
     assert result.exit_code == 0, result.output
-    return json.loads(output.read_text())
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 def test_a_table_of_clicks_is_counted_by_length_visualness_and_threshold(run: Run, table: Path) -> None:
@@ -75,8 +75,7 @@ def test_the_most_frequent_queries_come_with_their_spans(run: Run, table: Path) 
     report = report_of(run, table, "--top", "3")
     assert [row["marked"] for row in report["top"]] == ["funny", "[flower]", "[tattoo] design"]
     assert report["top"][2]["spans"] == [{"start": 0, "end": 6, "concept": "tattoo"}]
-    assert json.loads(run("queries", table, "--top", "3", "--quiet", "--json").stdout) == report
-    printed = run("queries", table, "--quiet").stdout
+    printed = run("clicks", "queries", table, "--quiet").stdout
     assert "[dog] and [cat]" in printed
     assert "The success of a query is its clicks." in printed
 
@@ -90,15 +89,9 @@ def test_vocabularies_make_queries_more_visual(run: Run, table: Path, tmp_path: 
     assert marked["funny"] == "[funny]"
 
 
-def test_figures_are_drawn(run: Run, table: Path, tmp_path: Path) -> None:
-    report_of(run, table, "--plots", tmp_path / "plots")
-    names = {"visual-shares.png", "visualness-groups.png", "length-groups.png"}
-    assert {file.name for file in (tmp_path / "plots").iterdir()} == names
-
-
 def test_a_log_that_cannot_be_read_is_one_clear_error(run: Run, tmp_path: Path) -> None:
     for log, message in ((tmp_path / "none.tsv", "is not a file"), (tmp_path, "is no collection")):
-        result = run("queries", log, "--quiet")
+        result = run("clicks", "queries", log, "--quiet")
         assert result.exit_code != 0
         assert message in result.output
 
@@ -157,8 +150,8 @@ def test_a_served_collection_is_printed_and_an_empty_log_is_one_clear_error(
 ) -> None:
     from diptych.collection import Collection
 
-    printed = run("queries", served, "--quiet").stdout
+    printed = run("clicks", "queries", served, "--quiet").stdout
     assert "Groups that fail" in printed
     assert "[red] [flower]" in printed
     Collection.create(tmp_path / "empty", ToyRetriever()).close()
-    assert "nothing was logged" in run("queries", tmp_path / "empty", "--quiet").output
+    assert "nothing was logged" in run("clicks", "queries", tmp_path / "empty", "--quiet").output

@@ -11,7 +11,7 @@ from tests.cli.command_line import Program, Run
 
 def test_scenes_are_written_and_the_folder_is_the_only_result(program: Program, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
-    result = program("scenes", folder, "--n", "3", "--seed", "5", "--size", "40")
+    result = program("datasets", "scenes", folder, "--n", "3", "--seed", "5", "--size", "40")
     assert result.returncode == 0
     assert result.stdout == f"{folder}\n"
     assert "painting 3 scenes" in result.stderr
@@ -22,11 +22,11 @@ def test_scenes_are_written_and_the_folder_is_the_only_result(program: Program, 
 
 def test_a_folder_with_other_files_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary")
-    result = run("scenes", tmp_path, "--n", "1")
+    result = run("datasets", "scenes", tmp_path, "--n", "1")
     assert result.exit_code == 2
     assert "diary.txt" in result.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["diary.txt"]
 
 
 def test_quiet_says_nothing_beside_the_result(run: Run, tmp_path: Path) -> None:
-    assert run("scenes", tmp_path / "new", "--n", "1", "--size", "32", "--quiet").stderr == ""
+    assert run("datasets", "scenes", tmp_path / "new", "--n", "1", "--size", "32", "--quiet").stderr == ""

@@ -4,14 +4,13 @@ import csv
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from diptych import Retriever
 from diptych.cli.commands.train import print_training_report
 from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord, TrainingReport
-from diptych.models import Random, load_model
+from diptych.models import Random
 from diptych.retriever import Comparison
 from tests.cli.command_line import Run, World
 
@@ -88,7 +87,7 @@ def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, w
     sizes = {"image_side": 16, "image_widths": "[4]", "word_size": 4, "hidden_size": 4, "n_components": 3, "epochs": 1}
     options = [part for name, value in sizes.items() for part in ("--param", f"{name}={value}")]
     before = fingerprint(world)
-    done = run("train", "--method", "mnil", *options, "--force", "--retriever-out", tmp_path / "networks")
+    done = run("train", "--method", "mnil", *options, "--anyway", "--retriever-out", tmp_path / "networks")
     assert done.exit_code == 0, done.output
     # Five folds, and all pictures.
     assert done.stderr.count("epoch 1: loss") == 6
@@ -140,47 +139,6 @@ def test_nothing_to_learn_from_is_said(run: Run, scenery: World, nothing_indexed
     result = run("train", "--collection", copy.pictures)
     assert result.exit_code == 2
     assert "neither captions nor labels" in result.stderr
-
-
-@pytest.fixture
-def features(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    folder = tmp_path / "features"
-    folder.mkdir()
-    texts = rng.normal(size=(300, 4)).astype(np.float32)
-    np.save(folder / "texts.npy", texts)
-    np.save(folder / "images.npy", texts @ rng.normal(size=(4, 6)).astype(np.float32))
-    return folder
-
-
-def test_features_in_files_teach_a_method(run: Run, features: Path, tmp_path: Path) -> None:
-    options = ("--features", features, "--method", "cca", "-p", "n_components=2", "--model-out", tmp_path / "model")
-    plain = run("train", *options, "--jobs", "1")
-    assert plain.exit_code == 0
-    assert "cca has learned from 300 pairs of 6 and 4 features" in plain.stdout
-    facts = json.loads(run("train", *options, "--json", "--quiet").stdout)
-    assert (facts["method"], facts["pairs"], facts["image_features"]) == ("cca", 300, 6)
-    model = load_model(tmp_path / "model")
-    assert model.get_params()["n_components"] == 2
-    assert model.score(np.load(features / "images.npy"), np.load(features / "texts.npy")) > 0.5
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["--features", "here"], "needs a --method"),
-        (["--features", "here", "--method", "cca", "--model-out", "m"], "here holds no features"),
-        (["--features", "here", "--method", "cca", "--model-out", "m", "--captions", "c"], "nothing to do with"),
-        (["--jobs", "2"], "belong to --features"),
-    ],
-)
-def test_options_of_features_that_do_not_fit_are_refused(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], hint: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run("train", *words)
-    assert result.exit_code == 2
-    assert hint in result.stderr
 
 
 GATE = {"chance": 0.02, "baseline": "default", "old": 0.4, "low": -0.01, "high": 0.2, "replaced": False}

@@ -53,11 +53,10 @@ diptych saved list
 diptych methods scm
 diptych methods unknown
 diptych encoders TfidfTopics
-diptych datasets wikipedia
+diptych datasets show wikipedia
 diptych evaluate -d wikipedia -m scm --quiet
 diptych evaluate -d wikipedia -m cca -p n_components=3 --json --quiet
 diptych evaluate -d wikipedia -m nothing
-diptych words ../retriever dog -k 3
 diptych history
 diptych remove moose.jpg
 """

@@ -1,12 +1,13 @@
-"""What may be typed: choices, and options that several commands share, so that they are called and explained alike."""
+"""What several commands share: groups, choices and options, so that they are called and explained alike."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 Durability = Literal["power", "process"]
 Relevance = Literal["auto", "label", "instance"]
@@ -23,13 +24,21 @@ ExportFormat = Literal["csv", "jsonl", "parquet", "npz", "safetensors", "faiss",
 KeptFacts = Literal["all", "no-places", "none"]
 Precision = Literal["auto", "float32", "int8"]
 Device = Literal["auto", "cpu", "cuda", "coreml", "directml", "openvino"]
-DemoData = Literal["auto", "flickr8k", "pascal", "photographs"]
+DemoData = Literal["auto", "flickr8k", "photographs"]
 LogFormat = Literal["auto", "text", "json"]
 ClickTable = Literal["triads", "events", "impressions"]
 ClickTableFormat = Literal["csv", "tsv", "jsonl", "parquet"]
-WordLayerChoice = Literal["memory", "embedding"]
 RunTieBreaking = Literal["trec", "expected", "random", "optimistic", "pessimistic"]
 WrittenScores = Literal["rank", "model"]
+
+
+class Group(TyperGroup):
+    """A group of commands; called without one, it shows its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Ask for help where nothing is asked for."""
+        is_empty = not args and not self.invoke_without_command and not ctx.resilient_parsing
+        return super().parse_args(ctx, ["--help"] if is_empty else args)
 
 
 def complete_retriever(incomplete: str) -> list[str]:
@@ -92,8 +101,29 @@ CollectionArgument = Annotated[
         help="A folder or a postgresql:// address; by default the collection here, or the last.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
-NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
+FilterOption = Annotated[
+    str | None, typer.Option("--filter", help="Only items that meet it: 'label:dog and year>=2010'.")
+]
+SearchModeOption = Annotated[
+    SearchMode,
+    typer.Option(
+        "--mode",
+        help="Look for what the query means (similarity), for its words in captions, names, keywords and pictures, "
+        "or for both; auto: by meaning, and names, numbers and quoted words by their words.",
+    ),
+]
+TargetOption = Annotated[Target, typer.Option("--target", help="Search pictures, or captions.")]
+MinProbabilityOption = Annotated[
+    float | None, typer.Option("--min-probability", min=0, max=1, help="Leave out answers less likely than this.")
+]
+SortOption = Annotated[
+    AnswerOrder,
+    typer.Option("--sort", help="The order of the good answers: the best first, the latest first, or by name."),
+]
+AnswersOption = Annotated[int, typer.Option("-k", min=1, help="How many answers.")]
+AlphaOption = Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="The largest p-value that counts.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and remarks on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DurabilityOption = Annotated[

@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.table import Column
 
+from diptych.addresses import is_address
 from diptych.atomic_files import atomic_write
 from diptych.cli.console.output import (
+    bold,
     check_writable_file,
+    confirm,
     facts_table,
+    numbers,
+    or_dash,
     print_json,
+    print_listing,
     print_outcome,
+    print_table,
     results,
-    table,
+    scores,
+    whole,
     writing,
 )
 from diptych.cli.console.paths import open_collection
-from diptych.cli.options import ClickTable, ClickTableFormat, CollectionOption, JsonOption, YesOption
+from diptych.cli.console.progress import Stages
+from diptych.cli.options import (
+    ClickTable,
+    ClickTableFormat,
+    CollectionOption,
+    Group,
+    JsonOption,
+    QuietOption,
+    YesOption,
+)
 from diptych.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.collection import Collection
     from diptych.service.clicks import ClickLog
     from diptych.service.clicks.interleavings import Interleaving, InterleavingReport
-    from diptych.service.clicks.reports import LogCounts
+
+clicks = typer.Typer(
+    cls=Group,
+    help="The click log of `diptych serve`: its size, what is asked, export, comparisons of search models, deletion.",
+)
 
 
 @contextmanager
-def open_click_log(collection: str | None, *, may_be_empty: bool = False) -> Iterator[ClickLog]:
-    """Open the log of the collection that was named or that is meant."""
+def open_click_log(collection: str | None, *, may_be_empty: bool = False) -> Iterator[tuple[Collection, ClickLog]]:
+    """Open the collection that was named or that is meant, and its log."""
     from diptych.service.clicks import ClickLog
     from diptych.service.clicks.exports import has_searches
 
@@ -43,24 +68,17 @@ def open_click_log(collection: str | None, *, may_be_empty: bool = False) -> Ite
                 f"nothing was logged for {opened.place}; searches in `diptych serve` are, unless told not to"
             )
         with ClickLog(opened.store) as log:
-            yield log
+            yield opened, log
 
 
+@clicks.command()
 def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
     """Show how many searches, results and clicks are logged, and since when."""
-    from dataclasses import asdict
-
-    with open_click_log(collection) as log:
+    with open_click_log(collection) as (_, log):
         counts = log.counts()
     if as_json:
-        print_json(asdict(counts))
-    else:
-        results().print(facts_table(_facts(counts)))
-
-
-def _facts(counts: LogCounts) -> dict[str, str]:
-    from datetime import datetime
-
+        print_json(counts)
+        return
     facts = {
         "searches": f"{counts.searches:,}",
         "different queries": f"{counts.queries:,}",
@@ -70,9 +88,10 @@ def _facts(counts: LogCounts) -> dict[str, str]:
     if counts.since is not None and counts.until is not None:
         days = (datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for moment in (counts.since, counts.until))
         facts["from, to"] = ", ".join(days)
-    return facts
+    results().print(facts_table(facts))
 
 
+@clicks.command()
 def export(
     file: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format. -: to stdout.")
@@ -96,7 +115,7 @@ def export(
     name: Any = format or ("csv" if is_stdout else file.suffix.removeprefix(".").lower())
     if name not in get_args(ClickTableFormat):
         raise UnknownNameError("export format", name, get_args(ClickTableFormat))
-    with open_click_log(collection) as log:
+    with open_click_log(collection) as (_, log):
         if is_stdout:
             log.export(sys.stdout.buffer, what, name)
             return
@@ -106,6 +125,7 @@ def export(
     print_outcome(str(file), {"file": file}, as_json=as_json)
 
 
+@clicks.command()
 def forget(
     older_than: Annotated[
         int | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Only searches older than that many days.")
@@ -115,21 +135,18 @@ def forget(
     as_json: JsonOption = False,
 ) -> None:
     """Delete logged searches, results and clicks, and rehearsals, which quote them; they are gone for good."""
-    import time
-
-    with open_click_log(collection) as log:
+    with open_click_log(collection) as (_, log):
         before = log.counts().searches
-        if not yes:
-            part = "all" if older_than is None else f"those older than {older_than} days"
-            if not sys.stdin.isatty():
-                raise InvalidInputError(f"of {before:,} logged searches {part} would be forgotten; say --yes to do it")
-            typer.confirm(f"Forget {part} of {before:,} logged searches?", abort=True, err=True)
+        part = "all" if older_than is None else f"those older than {older_than} days"
+        told = f"of {before:,} logged searches {part} would be forgotten"
+        confirm(f"Forget {part} of {before:,} logged searches?", yes=yes, told=told)
         log.forget(None if older_than is None else time.time() - 86_400 * older_than)
         left = log.counts().searches
     facts = {"forgotten": before - left, "left": left}
     print_outcome(f"{before - left:,} searches forgotten, {left:,} left", facts, as_json=as_json)
 
 
+@clicks.command()
 def interleave(
     a: Annotated[
         str | None, typer.Argument(metavar="[A]", help="A stored search model (retriever) to start with.")
@@ -145,67 +162,199 @@ def interleave(
     """
     if (a is None) != (b is None) or (stop and a is not None):
         raise InvalidInputError("name two search models to start, --stop to end, or nothing to see the numbers")
-    if a is not None and b is not None:
-        _start(collection, a, b)
-    with open_click_log(collection, may_be_empty=True) as log:
+    with open_click_log(collection, may_be_empty=True) as (opened, log):
+        stored = {one.name: one for one in opened.retrievers()}
+        if a is not None and b is not None:
+            for name in (a, b):
+                if name not in stored:
+                    raise UnknownNameError("search model", name, list(stored))
+                if not stored[name].ready:
+                    raise InvalidInputError(f"{name!r} has not read every item; add it again, then compare")
+            log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
         if stop:
             log.stop_interleaving()
-        reports = log.interleavings()
-    states = _states(collection, [report.interleaving for report in reports])
+        ready = {(one.name, one.fingerprint) for one in stored.values() if one.ready}
+        compared = [(report, _state(report.interleaving, ready)) for report in log.interleavings()]
     if as_json:
-        print_json([_document(report, state) for report, state in zip(reports, states, strict=True)])
-    else:
-        _print(reports, states)
-
-
-def _start(collection: str | None, a: str, b: str) -> None:
-    from diptych.service.clicks import ClickLog
-
-    with open_collection(collection) as opened:
-        stored = {one.name: one for one in opened.retrievers()}
-        for name in (a, b):
-            if name not in stored:
-                raise UnknownNameError("search model", name, list(stored))
-            if not stored[name].ready:
-                raise InvalidInputError(f"{name!r} has not read every item; add it again, then compare")
-        with ClickLog(opened.store) as log:
-            log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
-
-
-def _states(collection: str | None, compared: list[Interleaving]) -> list[str]:
-    """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
-    if all(one.stopped is not None for one in compared):
-        return ["stopped"] * len(compared)
-    with open_collection(collection) as opened:
-        stored = {(one.name, one.fingerprint) for one in opened.retrievers() if one.ready}
-    there = [{(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored for one in compared]
-    return [
-        "stopped" if one.stopped is not None else "running" if is_there else "waiting"
-        for one, is_there in zip(compared, there, strict=True)
-    ]
-
-
-def _print(reports: list[InterleavingReport], states: list[str]) -> None:
-    counted = ("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p")
-    shown = table("a", "b", "since", "until", *(Column(heading, justify="right") for heading in counted))
-    for report, state in zip(reports, states, strict=True):
-        one = report.interleaving
-        counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
-        until = state if one.stopped is None else _day(one.stopped)
-        shown.add_row(one.a, one.b, _day(one.started), until, *(f"{n:,}" for n in counts), f"{report.p_value:.3g}")
-    results().print(shown if reports else "No two search models have been compared yet; name two to start.")
-    if "waiting" in states:
+        print_json([_interleaving_facts(report, state) for report, state in compared])
+        return
+    counted = numbers("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p")
+    print_listing(
+        compared,
+        ["a", "b", "since", "until", *counted],
+        lambda each: _interleaving_cells(*each),
+        as_json=False,
+        empty="No two search models have been compared yet; name two to start.",
+    )
+    if any(state == "waiting" for _, state in compared):
         results().print("One of the two is no longer there as it was; the search model in use answers alone.")
 
 
-def _document(report: InterleavingReport, state: str) -> dict[str, object]:
+def _state(one: Interleaving, ready: set[tuple[str, str]]) -> str:
+    """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
+    if one.stopped is not None:
+        return "stopped"
+    return "running" if {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= ready else "waiting"
+
+
+def _interleaving_facts(report: InterleavingReport, state: str) -> dict[str, object]:
     from dataclasses import asdict
 
     plain = asdict(report)
     return {**plain.pop("interleaving"), **plain, "p_value": report.p_value, "state": state}
 
 
-def _day(moment: float) -> str:
-    from datetime import datetime
+def _interleaving_cells(report: InterleavingReport, state: str) -> list[str]:
+    one = report.interleaving
+    since, until = (
+        None if moment is None else datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
+        for moment in (one.started, one.stopped)
+    )
+    counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
+    return [one.a, one.b, since or "", until or state, *(f"{count:,}" for count in counts), f"{report.p_value:.3g}"]
 
-    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
+
+@clicks.command()
+def queries(
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LOG]",
+            help="A table of clicks (.tsv, .csv, .jsonl, .parquet, Clickture), or a served collection; by default the "
+            "collection here, or the last.",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        list[Path] | None,
+        typer.Option("--vocabulary", help="A text file of more visible names, one to a line; repeat for several."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many of the most frequent queries to show.")] = 20,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Report on the queries of a log: their length, how visual they are, which are answered and which are not."""
+    from diptych.benchmark.query_analysis import analyse_queries
+    from diptych.encoders import Visualness, read_vocabulary
+
+    stages = Stages(quiet=quiet)
+    names = [name for file in vocabulary or [] for name in read_vocabulary(file)]
+    with stages.run("read", "reading the log"):
+        logged = read_queries(log)
+    with stages.count("measure", "measuring queries") as advance:
+        report = analyse_queries(logged, Visualness(names), top=top, advance=advance)
+    if as_json:
+        print_json(report)
+    else:
+        print_queries(report)
+
+
+def read_queries(log: str | None) -> LoggedQueries:
+    """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
+    is_served = log is None or is_address(log) or Path(log).is_dir()
+    logged = _queries_of_service(log) if is_served or log is None else _queries_of_table(Path(log))
+    if not len(logged.texts):
+        raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
+    return logged
+
+
+def _queries_of_table(file: Path) -> LoggedQueries:
+    import numpy as np
+
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.data.clicks import read_clicks
+
+    log = read_clicks(file)
+    clicks = np.bincount(log.query_ids, weights=log.clicks, minlength=len(log.queries)).astype(np.float64)
+    return LoggedQueries(list(log.queries), clicks)
+
+
+def _queries_of_service(named: str | None) -> LoggedQueries:
+    import numpy as np
+
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.service.clicks.reports import query_counts
+
+    with open_click_log(named) as (collection, _), collection.store.reading() as db:
+        rows = query_counts(db)
+    counts = np.array([row[1:] for row in rows], dtype=np.float64).reshape(len(rows), 4)
+    searches, answered, unmatched, clicks = counts.T
+    return LoggedQueries([row.query for row in rows], clicks, searches, answered, unmatched)
+
+
+def print_queries(report: dict[str, Any]) -> None:
+    """Print what was asked, how visual it is, where it fails, and the most frequent queries."""
+    console = results()
+    _print_facts(report)
+    _print_groups("By length", report["by_length"])
+    _print_groups("By visualness", report["by_visualness"])
+    if report["failing"]:
+        _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"])
+    elif report["searches"] is not None:
+        console.print("\nNo group of one length and visualness is answered less often than the others.")
+    names = [name for name in report["thresholds"][0] if name != "threshold"]
+    _print_section(
+        "Share that is more visual than a threshold",
+        [*scores("threshold"), *numbers(*(name.removeprefix("share_of_") for name in names))],
+        [[f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names)] for row in report["thresholds"]],
+    )
+    _print_section(
+        "Spearman's rank correlation",
+        [bold("between"), *numbers("coefficient", "p")],
+        [
+            [" and ".join(row["between"]), or_dash(row["coefficient"], "+.3f"), _p(row["p_value"])]
+            for row in report["spearman"]
+        ],
+    )
+    meaning = "its clicks" if report["success"] == "clicks" else "the share of its searches with a click"
+    console.print(f"\nThe success of a query is {meaning}.")
+    knows_searches = bool(report["top"]) and "searches" in report["top"][0]
+    columns = numbers("visualness", *(("searches", "answered") if knows_searches else ()), "clicks")
+    rows = []
+    for row in report["top"]:
+        counts = [f"{row['searches']:,}", _percent(row["answered_share"])] if knows_searches else []
+        rows.append([row["marked"], f"{row['visualness']:.3f}", *counts, f"{row['clicks']:,.10g}"])
+    query = Column("query", overflow="fold", style="bold")
+    _print_section("Most frequent, [visible] words in brackets", [query, *columns], rows)
+
+
+def _print_section(title: str, columns: Sequence[str | Column], rows: Sequence[Sequence[str]]) -> None:
+    results().print()
+    print_table(columns, rows, results(), title)
+
+
+def _print_facts(report: dict[str, Any]) -> None:
+    length, visualness = report["length"], report["visualness"]
+    shares = {"answered": report["answered_share"], "no good match": report["no_good_match_share"]}
+    facts = {
+        "different queries": f"{report['queries']:,}",
+        **({} if report["searches"] is None else {"searches": f"{report['searches']:,}"}),
+        "clicks": f"{report['clicks']:,.10g}",
+        **{fact: f"{_percent(share)} of searches" for fact, share in shares.items() if share is not None},
+        "length": f"{length['mean']:.1f} words on average, half have up to {length['median']:g}, "
+        f"the longest {length['longest']}",
+        "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
+        f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
+    }
+    results().print(facts_table(facts))
+
+
+def _print_groups(title: str, groups: list[dict[str, Any]]) -> None:
+    knows_searches = "searches" in groups[0]
+    more = [*numbers("searches", "answered", "no good match"), whole("")] if knows_searches else []
+    rows = []
+    for group in groups:
+        cells = [f"{group['queries']:,}", _percent(group["share_of_queries"]), f"{group['clicks']:,.10g}"]
+        cells += [_percent(group["share_of_clicks"]), or_dash(group["clicks_per_query"], ",.2f")]
+        if knows_searches:
+            cells += [f"{group['searches']:,}", _percent(group["answered_share"])]
+            cells += [_percent(group["no_good_match_share"]), "fails" if group["fails"] else ""]
+        rows.append([group["group"], *cells])
+    _print_section(title, [bold("group"), *numbers("queries", "of all", "clicks", "of all", "per query"), *more], rows)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _p(value: float | None) -> str:
+    return "< 0.001" if value is not None and value < 0.001 else or_dash(value, ".3f")

@@ -1,9 +1,7 @@
-"""``diptych datasets`` and ``scenes``: what there is to learn from, how to get it, and pictures to play with."""
+"""``diptych datasets``: what there is to learn from, how to get it, and generated pictures to play with."""
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,111 +9,101 @@ import typer
 
 from diptych.cli.console.output import (
     bold,
+    confirm,
     facts_table,
     notes,
     print_json,
+    print_listing,
     print_outcome,
+    print_table,
     results,
-    table,
     whole,
     writing,
 )
 from diptych.cli.console.progress import Stages, download_progress
-from diptych.cli.options import JsonOption, QuietOption
+from diptych.cli.options import Group, JsonOption, QuietOption, YesOption, complete_dataset
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.data import Dataset
 
+datasets = typer.Typer(cls=Group, invoke_without_command=True)
 
-def datasets(
-    name: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Show this data set in detail.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the data sets: what they are, and whether they are on this machine."""
-    from diptych.data import describe_datasets, find_dataset
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET", autocompletion=complete_dataset, help="Name of a data set; `diptych datasets` lists them."
+    ),
+]
 
-    if name is not None:
-        dataset = find_dataset(name)
-        print_json(_detail(dataset)) if as_json else _show(dataset)
+
+@datasets.callback()
+def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the data sets, show one, download one, or generate pictures."""
+    if context.invoked_subcommand is not None:
         return
-    known = describe_datasets()
-    print_json([_outline(dataset) for dataset in known]) if as_json else _list(known)
+    from diptych.data import data_folder, describe_datasets
+
+    print_listing(
+        [_outline(dataset) for dataset in describe_datasets()],
+        [bold("data set"), whole("here"), "what it is"],
+        lambda each: (each["name"], each["state"], each["summary"]),
+        as_json=as_json,
+    )
+    if not as_json:
+        console = results()
+        console.print(f"\nLooked for in {data_folder()}; set DIPTYCH_DATA to look elsewhere.", soft_wrap=True)
+        console.print("`diptych datasets show DATASET` says more of one, `diptych datasets get DATASET` gets it.")
 
 
-def _list(known: tuple[Dataset, ...]) -> None:
-    from diptych.data import data_folder
-
-    listing = table(bold("data set"), whole("here"), "what it is")
-    for dataset in known:
-        listing.add_row(dataset.name, _state(dataset), dataset.summary)
-    console = results()
-    console.print(listing)
-    console.print(f"\nLooked for in {data_folder()}; set DIPTYCH_DATA to look elsewhere.", soft_wrap=True)
-    console.print("`diptych datasets DATASET` says where to get one of them; `diptych datasets get DATASET` gets it.")
+def _outline(dataset: Dataset) -> dict[str, Any]:
+    state = "built in" if not dataset.files else "found" if dataset.is_available else "missing"
+    folder = dataset.expected_folder if dataset.files else None
+    return {"name": dataset.name, "summary": dataset.summary, "state": state, "folder": folder}
 
 
-def _show(dataset: Dataset) -> None:
-    console = results()
+@datasets.command()
+def show(name: NameArgument, as_json: JsonOption = False) -> None:
+    """Show a data set: its parts, its licence, where to get it, and its options."""
+    from diptych.data import find_dataset
+
+    dataset = find_dataset(name)
+    outline = _outline(dataset)
+    options = {
+        option: {"default": default, "meaning": dataset.options.get(option, "")}
+        for option, default in dataset.defaults.items()
+    }
+    if as_json:
+        names = ("splits", "homepage", "licence", "citation", "files", "downloads", "steps")
+        print_json({**outline, **{name: getattr(dataset, name) for name in names}, "options": options})
+        return
     download = f"diptych datasets get {dataset.name}"
-    console.print(dataset.name, style="bold")
     facts = {
         "what it is": dataset.summary,
         "parts": dataset.splits,
         "get it from": dataset.homepage,
         "licence": dataset.licence,
         "cite": dataset.citation,
-        "here": _state(dataset),
-        "looked for in": str(dataset.expected_folder) if dataset.files else "nowhere: it is generated",
+        "here": outline["state"],
+        "looked for in": str(outline["folder"] or "nowhere: it is generated"),
         "files": ", ".join(dataset.files) or "none",
         "how to get it": download if dataset.downloads else dataset.steps or "nothing to do",
     }
+    console = results()
+    console.print(dataset.name, style="bold")
     console.print(facts_table(facts))
     console.print()
-    options = table("option", "default", "meaning")
-    for option, default in dataset.defaults.items():
-        options.add_row(option, repr(default), dataset.options.get(option, ""))
-    console.print(options)
+    rows = ((option, repr(about["default"]), about["meaning"]) for option, about in options.items())
+    print_table(["option", "default", "meaning"], rows, console)
 
 
-def _state(dataset: Dataset) -> str:
-    if not dataset.files:
-        return "built in"
-    return "found" if dataset.is_available else "missing"
-
-
-def _outline(dataset: Dataset) -> dict[str, Any]:
-    return {
-        "name": dataset.name,
-        "summary": dataset.summary,
-        "state": _state(dataset),
-        "folder": str(dataset.expected_folder) if dataset.files else None,
-    }
-
-
-def _detail(dataset: Dataset) -> dict[str, Any]:
-    return {
-        **_outline(dataset),
-        "splits": dataset.splits,
-        "homepage": dataset.homepage,
-        "licence": dataset.licence,
-        "citation": dataset.citation,
-        "files": list(dataset.files),
-        "downloads": [asdict(download) for download in dataset.downloads],
-        "steps": dataset.steps,
-        "options": {
-            name: {"default": default, "meaning": dataset.options.get(name, "")}
-            for name, default in dataset.defaults.items()
-        },
-    }
-
-
+@datasets.command()
 def get(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="Name of a data set; `diptych datasets` lists them.")],
+    name: NameArgument,
     folder: Annotated[
         Path | None, typer.Option(help="The folder that holds one folder per data set; by default DIPTYCH_DATA.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before downloading.")] = False,
+    yes: YesOption = False,
     timeout: Annotated[float, typer.Option(min=0.1, help="Give up after so many seconds without data.")] = 30.0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -133,7 +121,13 @@ def get(
     if not dataset.downloads:
         _print_steps(dataset, place, as_json=as_json)
         raise typer.Exit(1)
-    _ask(dataset, place, yes=yes, quiet=quiet)
+    if not (yes and quiet):
+        for download in dataset.downloads:
+            size = "size unknown" if download.size is None else f"{download.size / 1e6:,.0f} MB"
+            note = f"\nnote: {download.note}" if download.note else ""
+            notes().print(f"{download.url} ({size}){note}", soft_wrap=True)
+        notes().print(f"licence: {dataset.licence}\nfolder: {place}", soft_wrap=True)
+    confirm("Download it?", yes=yes, told=f"nobody is here to agree to the download of {name}")
     with download_progress(quiet=quiet) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
     missing = [file for file in dataset.files if not (place / file).exists()]
@@ -145,32 +139,18 @@ def get(
 
 
 def _print_steps(dataset: Dataset, place: Path, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"folder": None, "steps": dataset.steps, "homepage": dataset.homepage, "licence": dataset.licence})
-        return
-    console = results()
-    console.print(f"{dataset.name} cannot be downloaded by a program. How to get it:", soft_wrap=True)
-    console.print(dataset.steps or f"Get it from {dataset.homepage}.", soft_wrap=True)
-    console.print(f"It is complete when {place} holds: {', '.join(dataset.files)}", soft_wrap=True)
-    console.print(f"Licence: {dataset.licence}", soft_wrap=True)
+    lines = (
+        f"{dataset.name} cannot be downloaded by a program. How to get it:",
+        dataset.steps or f"Get it from {dataset.homepage}.",
+        f"It is complete when {place} holds: {', '.join(dataset.files)}",
+        f"Licence: {dataset.licence}",
+    )
+    names = ("steps", "homepage", "licence")
+    facts = {"folder": None, **{name: getattr(dataset, name) for name in names}}
+    print_outcome("\n".join(lines), facts, as_json=as_json)
 
 
-def _ask(dataset: Dataset, place: Path, *, yes: bool, quiet: bool) -> None:
-    if not (yes and quiet):
-        console = notes()
-        for download in dataset.downloads:
-            size = "size unknown" if download.size is None else f"{download.size / 1e6:,.0f} MB"
-            console.print(f"{download.url} ({size})", soft_wrap=True)
-            if download.note:
-                console.print(f"note: {download.note}", soft_wrap=True)
-        console.print(f"licence: {dataset.licence}\nfolder: {place}", soft_wrap=True)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidInputError(f"nobody is here to agree to the download of {dataset.name}; add --yes")
-    typer.confirm("Download it?", abort=True, err=True)
-
-
+@datasets.command()
 def scenes(
     folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     n: Annotated[int, typer.Option("--n", help="How many pictures.")] = 200,

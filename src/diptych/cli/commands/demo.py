@@ -16,71 +16,70 @@ import typer
 from diptych.cli.console.output import check_folder, print_json, results
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DemoData, DeviceOption, QuietOption
-from diptych.errors import InvalidInputError, MissingDataError
+from diptych.cli.options import DemoData, DeviceOption, JsonOption, QuietOption
+from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection, Record
-    from diptych.data import Dataset
     from diptych.retriever import Retriever
 
-_NAMES = {"flickr8k": "flickr8k", "pascal": "pascal_sentence"}
-_HOST = "127.0.0.1"
-_PORT = 8765
+HOST = "127.0.0.1"
+PORT = 8765
 
 
 def demo(
     data: Annotated[
         DemoData,
-        typer.Option(help="Which pictures; auto: those of a data set if it is here, or else of the package."),
+        typer.Option(
+            help="photographs: 42 of the package; flickr8k: 1,000 of the data set; auto: those if they are here."
+        ),
     ] = "auto",
-    everything: Annotated[
-        bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
-    ] = False,
-    page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
-    terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the web page at the end.")] = True,
     device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON, and serve no page.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Index a demonstration collection, show three searches, and open a page to search it."""
-    from diptych.cli.commands.search import run_prompt
-    from diptych.cli.commands.search_session import SearchSession, SearchSettings
+    """Index photographs that come with Diptych, show three searches, and open the page."""
+    from diptych.cli.answers import SearchSettings, search_and_print
 
     stages = Stages(quiet=quiet)
-    shown = choose_demo(data, everything=everything)
+    shown = choose_demo(data)
     # Someone's own collection stays the one that commands mean.
     is_own = last_collection() in (None, shown.folder.resolve())
+    option = "" if is_own else f" --collection {shown.folder}"
     console = results()
     with shown.open(stages) as collection:
         if is_own:
             remember(shown.folder)
+        pictures = collection.status().pictures
         if as_json:
             found = {query: [answer.path for answer in collection.search(query, 3)] for query in shown.examples}
-            pictures = collection.status().pictures
             print_json({"title": shown.title, "collection": shown.folder, "pictures": pictures, "searches": found})
             return
-        console.print(f"{shown.title}: {collection.status().pictures:,} pictures", style="bold", soft_wrap=True)
-        option = "" if is_own else f" --collection {shown.folder}"
-        session = SearchSession(collection, SearchSettings(k=3, format="table"), quiet=quiet)
+        console.print(f"{shown.title}: {pictures:,} pictures", style="bold", soft_wrap=True)
         for query in shown.examples:
             console.print(f"\n$ diptych search '{query}' -k 3{option}\n", style="bold", soft_wrap=True)
-            session.search(query)
-        if terminal and sys.stdin.isatty() and console.is_terminal:
-            console.print("\nType a query; :help explains, :quit ends.", style="bold")
-            run_prompt(SearchSession(collection, SearchSettings(), quiet=quiet))
+            search_and_print(collection, query, SearchSettings(k=3, format="table"), quiet=quiet)
     console.print("\nGo on:", style="bold")
-    for command in (
-        f"diptych search 'your words'{option}",
-        f"diptych search photo.jpg{option}",
-        "diptych index FOLDER",
-        "diptych serve FOLDER",
-    ):
-        console.print(f"  {command}", soft_wrap=True)
-    if page and not terminal:
+    for command in ("search 'your words'", "search photo.jpg"):
+        console.print(f"  diptych {command}{option}", soft_wrap=True)
+    console.print("  diptych index FOLDER\n  diptych serve FOLDER")
+    if page:
         console.print("\nThe page of the collection, until Ctrl+C:", style="bold")
-        is_watched = sys.stdin.isatty() and console.is_terminal
-        serve_page(shown, open_page=is_watched)
+        _serve(shown, open_page=sys.stdin.isatty() and console.is_terminal)
+
+
+def _serve(shown: DemoCollection, *, open_page: bool) -> None:
+    """Serve the collection to this machine until it is told to end, on the usual port or any that is free."""
+    from diptych.cli.commands.serve import serve
+    from diptych.service.operations.server import listen
+
+    port = PORT
+    try:
+        listen(HOST, port).close()
+    except InvalidInputError:
+        port = 0
+    serve([str(shown.folder)], [shown.name], host=HOST, port=port, open_page=open_page, quiet=True)
 
 
 @dataclass(frozen=True)
@@ -140,48 +139,20 @@ def _is_of(collection: Collection, retriever: Retriever) -> bool:
     return active.name != retriever.name or active.fingerprint in same
 
 
-_EXAMPLES = {
-    "flickr8k": ("a dog running through water", "children on a swing", "a dog in the snow - a person"),
-    "pascal": ("an aeroplane in the sky", "a cat on a sofa", "a horse in a field - a person"),
-}
-
-
-def dataset_of(data: DemoData) -> Dataset:
-    """Return the data set that the photographs come from."""
+def choose_demo(data: DemoData) -> DemoCollection:
+    """Return what was asked for; ``auto`` is the best that this machine can show."""
     from diptych.data import find_dataset
-
-    return find_dataset(_NAMES[data])
-
-
-def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
-    """Return photographs of a data set; of a large set those of its test part, or everything."""
-    has_parts = data == "flickr8k" and not everything
-    return DemoCollection(
-        name=_NAMES[data],
-        title={"flickr8k": "Flickr8k", "pascal": "Pascal Sentence"}[data]
-        + (", the photographs of the test part" if has_parts else ""),
-        examples=_EXAMPLES[data],
-        root=dataset_of(data).folder(),
-        make_records=lambda: list(_photograph_records(data, only_test=has_parts)),
-    )
-
-
-def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
-    from diptych.collection import Record
-
-    splits = dataset_of(data).load()
-    for pairs in [splits.test] if only_test else splits.parts.values():
-        captions: list[list[str]] = [[] for _ in range(pairs.n_images)]
-        for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
-            captions[owner].append(text)
-        for row, path in enumerate(pairs.images):
-            yield Record(path, captions[row], None if pairs.labels is None else [str(pairs.labels[row])])
-
-
-def sample_demo() -> DemoCollection:
-    """Return the photographs that come with the package."""
     from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
 
+    flickr8k = find_dataset("flickr8k")
+    if data == "flickr8k" or (data == "auto" and flickr8k.is_available):
+        return DemoCollection(
+            name="flickr8k",
+            title="Flickr8k, the photographs of the test part",
+            examples=("a dog running through water", "children on a swing", "a dog in the snow - a person"),
+            root=flickr8k.folder(),
+            make_records=_flickr8k_records,
+        )
     return DemoCollection(
         name="photographs",
         title="Photographs that come with Diptych",
@@ -189,6 +160,17 @@ def sample_demo() -> DemoCollection:
         root=PHOTOGRAPHS_FOLDER,
         make_records=_sample_records,
     )
+
+
+def _flickr8k_records() -> list[Record]:
+    from diptych.collection import Record
+    from diptych.data import load_dataset
+
+    pairs = load_dataset("flickr8k").test
+    captions: list[list[str]] = [[] for _ in range(pairs.n_images)]
+    for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
+        captions[owner].append(text)
+    return [Record(path, captions[row]) for row, path in enumerate(pairs.images)]
 
 
 def _sample_records() -> list[Record]:
@@ -200,31 +182,3 @@ def _sample_records() -> list[Record]:
         Record(photo.path, photo.captions, None, {"author": photo.author, "licence": photo.licence})
         for photo in sample_photographs()
     ]
-
-
-def choose_demo(data: DemoData, *, everything: bool) -> DemoCollection:
-    """Return what was asked for; ``auto`` is the best that this machine can show."""
-    if data == "photographs":
-        return sample_demo()
-    if data != "auto":
-        dataset = dataset_of(data)
-        if not dataset.is_available:
-            raise MissingDataError(f"{dataset.name} is not on this machine; see: diptych datasets {dataset.name}")
-        return photograph_demo(data, everything=everything)
-    for kind in ("flickr8k", "pascal"):
-        if dataset_of(kind).is_available:
-            return photograph_demo(kind, everything=everything)
-    return sample_demo()
-
-
-def serve_page(shown: DemoCollection, *, open_page: bool) -> None:
-    """Serve the collection to this machine until it is told to end, on the usual port or any that is free."""
-    from diptych.cli.commands.serve import serve
-    from diptych.service.operations.server import listen
-
-    port = _PORT
-    try:
-        listen(_HOST, port).close()
-    except InvalidInputError:
-        port = 0
-    serve([str(shown.folder)], [shown.name], host=_HOST, port=port, open_page=open_page, quiet=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from diptych.cli.console.output import (
     bold,
@@ -16,7 +15,6 @@ from diptych.cli.console.output import (
     or_dash,
     print_table,
     results,
-    table,
     write_text,
     writing,
 )
@@ -43,11 +41,10 @@ from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.benchmark.experiment import HashCodeFacts, Outcome
-    from diptych.metrics import Measure
 
-_FILES = "What to write"
-_MEASURING = "How to measure"
-_RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
+FILES = "What to write"
+MEASURING = "How to measure"
+RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
 
 
 def evaluate(
@@ -78,25 +75,25 @@ def evaluate(
     relevant: Annotated[
         Relevance,
         typer.Option(
-            rich_help_panel=_MEASURING,
+            rich_help_panel=MEASURING,
             help="What a right answer shares with the query: a label, or the picture itself; auto: labels if any.",
         ),
     ] = "auto",
     ties: Annotated[
-        TieBreaking, typer.Option(rich_help_panel=_MEASURING, help="What happens to items of equal score.")
+        TieBreaking, typer.Option(rich_help_panel=MEASURING, help="What happens to items of equal score.")
     ] = "expected",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", rich_help_panel=_FILES, help="Write all numbers to this JSON file.")
+        Path | None, typer.Option("--output", "-o", rich_help_panel=FILES, help="Write all numbers to this JSON file.")
     ] = None,
     per_query: Annotated[
-        bool, typer.Option("--per-query", rich_help_panel=_FILES, help="Values per query and whole curves, too.")
+        bool, typer.Option("--per-query", rich_help_panel=FILES, help="Values per query and whole curves, too.")
     ] = False,
-    plots: Annotated[Path | None, typer.Option(rich_help_panel=_FILES, help="Draw figures into this folder.")] = None,
+    plots: Annotated[Path | None, typer.Option(rich_help_panel=FILES, help="Draw figures into this folder.")] = None,
     file_format: Annotated[
-        PictureFormat, typer.Option("--format", rich_help_panel=_FILES, help="File format of the figures.")
+        PictureFormat, typer.Option("--format", rich_help_panel=FILES, help="File format of the figures.")
     ] = "png",
     save: Annotated[
-        Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
+        Path | None, typer.Option(rich_help_panel=FILES, help="Save the fitted model in this folder.")
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
@@ -151,23 +148,20 @@ def evaluate(
     if as_json:
         typer.echo(document, nl=False)
     else:
-        print_report(outcome, results())
+        print_report(outcome)
 
 
-def print_report(outcome: Outcome, console: Console) -> None:
+def print_report(outcome: Outcome) -> None:
     """Print what was done, what came out, and codes and categories if there are any."""
-    _print_header(outcome, console)
-    console.print()
-    _print_measures(outcome, console)
+    _print_facts(outcome)
+    _print_measures(outcome)
     if outcome.codes is not None:
-        console.print()
-        _print_hash_codes(outcome.codes, console)
+        _print_hash_codes(outcome.codes)
     if outcome.categories:
-        console.print()
-        _print_categories(outcome, console)
+        _print_categories(outcome)
 
 
-def _print_header(outcome: Outcome, console: Console) -> None:
+def _print_facts(outcome: Outcome) -> None:
     from diptych.benchmark.experiment import readable_parameters
     from diptych.models import method_name
 
@@ -179,13 +173,13 @@ def _print_header(outcome: Outcome, console: Console) -> None:
         **{f"{side} by": encoder.identity for side, encoder in outcome.encoders.items()},
         "method": method_name(type(model.model)) + _in_brackets(readable_parameters(model.model)),
         "scaling": f"images {model.images}, texts {model.texts}",
-        "relevant": _RELEVANT[outcome.relevant],
+        "relevant": RELEVANT[outcome.relevant],
         "ties": outcome.experiment.ties,
     }
     if outcome.tuning is not None:
         best, count = outcome.tuning.best, len(outcome.tuning.trials)
         facts["chosen"] = f"best of {count} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
-    console.print(facts_table(facts))
+    results().print(facts_table(facts))
 
 
 def _in_brackets(options: Mapping[str, Any]) -> str:
@@ -193,17 +187,20 @@ def _in_brackets(options: Mapping[str, Any]) -> str:
     return f" ({listed})" if listed else ""
 
 
-def _print_measures(outcome: Outcome, console: Console) -> None:
-    from diptych.benchmark.experiment import describe_measure
+def _print_measures(outcome: Outcome) -> None:
+    from diptych.benchmark.experiment import describe_measure, is_rank
 
     evaluation = outcome.evaluation
-    columns = numbers("image query", "text query", "average", "chance")
-    listing = table(bold("measure"), *columns, "in words", title="Measures")
+    rows = []
     for measure in outcome.measures:
         values = [evaluation[way].mean[measure] for way in DIRECTIONS]
         values += [evaluation.average(measure), evaluation.chance(measure)]
-        listing.add_row(measure.label, *(_number(measure, value) for value in values), describe_measure(measure))
-    console.print(listing)
+        form = ",.1f" if is_rank(measure) else ".4f"
+        rows.append([measure.label, *(format(value, form) for value in values), describe_measure(measure)])
+    columns = numbers("image query", "text query", "average", "chance")
+    console = results()
+    console.print()
+    print_table([bold("measure"), *columns, "in words"], rows, console, title="Measures")
     bounds = [f"{outcome.intervals[way].low:.4f}–{outcome.intervals[way].high:.4f}" for way in DIRECTIONS]
     console.print(f"\n95 % bootstrap interval of MAP: images {bounds[0]}, texts {bounds[1]}")
     skipped = sum(evaluation[way].n_without_relevant for way in DIRECTIONS)
@@ -211,17 +208,10 @@ def _print_measures(outcome: Outcome, console: Console) -> None:
         console.print(f"{skipped:,} queries without a relevant item are left out.")
 
 
-def _number(measure: Measure, value: float) -> str:
-    from diptych.benchmark.experiment import is_rank
-
-    return f"{value:,.1f}" if is_rank(measure) else f"{value:.4f}"
-
-
-def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
+def _print_hash_codes(facts: HashCodeFacts) -> None:
     """Print whether the codes use their bits, and what opening the buckets near a query finds."""
-    bits = numbers("mean share of ones", "constant bits", "mean |correlation|", "bytes per item")
-    title = f"Codes of the test part, {facts.images.n_bits} bits"
-    rows = (
+    columns = ("items", "distinct codes", "mean share of ones", "constant bits", "mean |correlation|", "bytes per item")
+    rows = [
         [
             side,
             f"{statistics.n_items:,}",
@@ -232,8 +222,11 @@ def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
             str(statistics.bytes_per_item),
         ]
         for side, statistics in (("images", facts.images), ("texts", facts.texts))
-    )
-    print_table([bold("side"), *numbers("items", "distinct codes"), *bits], rows, console, title=title)
+    ]
+    console = results()
+    console.print()
+    title = f"Codes of the test part, {facts.images.n_bits} bits"
+    print_table([bold("side"), *numbers(*columns)], rows, console, title=title)
     within = [
         f"{way.replace('_', ' ')} {facts.lookups[way].precision(facts.radius):.4f} "
         f"({facts.lookups[way].unanswered(facts.radius):.1%} find nothing)"
@@ -244,19 +237,16 @@ def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
     )
 
 
-def _print_categories(outcome: Outcome, console: Console) -> None:
-    columns = numbers("images", "texts", "image query", "text query", "average", "chance")
-    listing = table(bold("category"), *columns, title="MAP by category of the query")
+def _print_categories(outcome: Outcome) -> None:
+    rows = []
     for category in outcome.categories:
         values = [category.value[way] for way in DIRECTIONS]
         chances = [category.chance[way] for way in DIRECTIONS]
-        listing.add_row(
-            category.name,
-            f"{category.n_images:,}",
-            f"{category.n_texts:,}",
-            *(or_dash(value, ".4f") for value in (*values, _middle(values), _middle(chances))),
-        )
-    console.print(listing)
+        shown = (or_dash(value, ".4f") for value in (*values, _middle(values), _middle(chances)))
+        rows.append([category.name, f"{category.n_images:,}", f"{category.n_texts:,}", *shown])
+    columns = numbers("images", "texts", "image query", "text query", "average", "chance")
+    results().print()
+    print_table([bold("category"), *columns], rows, results(), title="MAP by category of the query")
 
 
 def _middle(values: list[float | None]) -> float | None:

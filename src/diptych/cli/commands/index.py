@@ -1,25 +1,23 @@
-"""``diptych index``, ``read-text`` and ``regions``: a folder becomes a collection, and is looked at more closely."""
+"""``diptych index``: a folder becomes a collection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diptych.addresses import without_password
-from diptych.cli.console.output import print_json, print_outcome, results, write_text
-from diptych.cli.console.paths import open_collection, printable, shown_path
+from diptych.cli.console.output import print_json, results, write_text
+from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
-    CollectionOption,
     DeviceOption,
     DurabilityOption,
-    JsonOption,
     KeptFacts,
     ModelOption,
     Precision,
@@ -31,14 +29,11 @@ from diptych.errors import counted
 
 if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
-    from diptych.collection import AddReport, Collection, ReadingReport, TextReport
+    from diptych.collection import AddReport, ReadingReport
 
-ReportT = TypeVar("ReportT", bound="ReadingReport")
-_INTERRUPTED = 130
-_SHOWN = 10
-
-# A choice of ours for when the hint is worth a line; training itself tells whether it helps.
-_WORTH_TRAINING = 200
+INTERRUPTED = 130
+MAX_SHOWN = 10
+CAPTIONS_WORTH_TRAINING = 200  # Our choice for when the hint is worth a line; training itself tells if it helps.
 
 
 def index(
@@ -87,12 +82,20 @@ def index(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then follow the folder and bring in what changes, until Ctrl-C.")
     ] = False,
-    reads_text: Annotated[
-        bool, typer.Option("--read-text", help="Then read the words that stand in the pictures, too.")
+    read_text: Annotated[
+        bool,
+        typer.Option(
+            "--read-text", help="Then read the words that stand in the pictures: signs, screenshots, receipts."
+        ),
     ] = False,
-    with_regions: Annotated[
-        bool, typer.Option("--regions", help="Then look at parts of the pictures, too, so that small things are found.")
-    ] = False,
+    regions: Annotated[
+        bool | None,
+        typer.Option(
+            "--regions/--no-regions",
+            help="Then look at thirteen parts of each picture, so that small things are found, which takes thirteen "
+            "times as long; or delete these parts.",
+        ),
+    ] = None,
     precision: Annotated[
         Precision,
         typer.Option(
@@ -141,14 +144,16 @@ def index(
     )
     outcome = index_folder(request, stages)
     print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
-    if (reads_text or with_regions) and outcome.status.pictures:
+    if (read_text or regions is not None) and outcome.status.pictures:
         from diptych.collection import Collection
 
         with Collection.open(outcome.place, root=request.named_root(outcome.place)) as opened:
-            if reads_text:
-                stages.note(_read_texts(opened, stages)[1])
-            if with_regions:
-                stages.note(_read_regions(opened, stages)[1])
+            if read_text:
+                _look_closer("reading the text in pictures", opened.read_text, stages)
+            if regions:
+                _look_closer("looking at parts of pictures", opened.add_regions, stages)
+            elif regions is False:
+                opened.remove_regions()
     if watch:
         show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
         watch_folder(request, outcome, stages, show)
@@ -173,10 +178,10 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
         lines = [_reason_line(path, reason) for path, reason in skipped.items() if not unread_reason(path)]
     if lines:
         stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
-    for line in lines if verbose else lines[:_SHOWN]:
+    for line in lines if verbose else lines[:MAX_SHOWN]:
         stages.note(f"  {line}")
-    if len(lines) > _SHOWN and not verbose:
-        stages.note(f"  and {len(lines) - _SHOWN:,} more")
+    if len(lines) > MAX_SHOWN and not verbose:
+        stages.note(f"  and {len(lines) - MAX_SHOWN:,} more")
     stages.note(f"all of them are listed in {shown_path(listing)}")
 
 
@@ -211,19 +216,35 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
         stages.note(f"not all facts could be read: {_reason_line(path, reason)}{more}")
     if report.duplicates:
         stages.note(f"{len(report.duplicates):,} of them are copies of others: diptych duplicates")
-    if status.captions >= _WORTH_TRAINING and report.changed:
+    if status.captions >= CAPTIONS_WORTH_TRAINING and report.changed:
         stages.note("the captions can make answers better: diptych train")
     stages.note('search them: diptych search "two dogs on a beach"')
 
 
 def print_changes(report: AddReport, stages: Stages, *, verbose: bool, as_json: bool) -> None:
     """Print what became of a batch of changes, on one line."""
-    for path, reason in islice(report.skipped.items(), None if verbose else _SHOWN):
+    for path, reason in islice(report.skipped.items(), None if verbose else MAX_SHOWN):
         stages.note(_reason_line(path, reason))
     if as_json:
         print_json(counts(report), indent=None)
     else:
         results().print(summarise(replace(report, unchanged=0)), soft_wrap=True)
+
+
+def _look_closer(doing: str, read: Callable[..., ReadingReport], stages: Stages) -> None:
+    """Read what earlier runs have not read, each picture once; an interruption keeps what is done."""
+    try:
+        with stages.count("read", doing) as advance:
+            report = read(progress=lambda step: advance(step.done, step.total))
+    except KeyboardInterrupt:
+        stages.note("stopped; what was read is kept and searchable, the same command goes on")
+        raise typer.Exit(INTERRUPTED) from None
+    for path, reason in islice(report.skipped.items(), MAX_SHOWN):
+        stages.note(f"  {_reason_line(path, reason)}")
+    with_text = getattr(report, "with_text", None)
+    found = "" if with_text is None else f", {with_text:,} of them have text"
+    left = f"; {len(report.skipped):,} could not be read" if report.skipped else ""
+    stages.note(f"{counted(report.read, 'picture')} read{found}{left}")
 
 
 def summarise(report: AddReport) -> str:
@@ -238,68 +259,5 @@ def summarise(report: AddReport) -> str:
 
 def counts(report: AddReport) -> dict[str, object]:
     """Return what became of the pictures as JSON values."""
-    return {**asdict(report), "unread_kinds": unread_kinds(report.skipped), "seconds": round(report.seconds, 3)}
-
-
-def read_text(collection: CollectionOption = None, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Read the words that stand in the pictures (signs, screenshots, receipts), so that searches find them.
-
-    Each picture is read once, in the background of everything else; stop it at any time, the same command goes on.
-    """
-    with open_collection(collection, quiet=quiet) as opened:
-        report, done = _read_texts(opened, Stages(quiet=quiet))
-    print_outcome(done, asdict(report), as_json=as_json)
-
-
-def regions(
-    collection: CollectionOption = None,
-    retriever: Annotated[
-        str | None, typer.Option(help="The search model that looks at them, by its name in the collection.")
-    ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete the regions again.")] = False,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Look at thirteen parts of every picture as well, so that searches find small things and say where they are.
-
-    It takes thirteen times as long as indexing, in the background of everything else; stop it at any time, the same
-    command goes on.
-    """
-    with open_collection(collection, quiet=quiet) as opened:
-        if remove:
-            opened.remove_regions(retriever)
-            results().print("regions are searched no more", soft_wrap=True)
-            return
-        report, done = _read_regions(opened, Stages(quiet=quiet), retriever)
-    print_outcome(done, asdict(report), as_json=as_json)
-
-
-def _read_texts(collection: Collection, stages: Stages) -> tuple[TextReport, str]:
-    """Read the text that is unread, and return what was done, also in words."""
-    report = _read("reading the text in pictures", collection.read_text, stages)
-    return report, f"{counted(report.read, 'picture')} read, {report.with_text:,} of them have text{_rest(report)}"
-
-
-def _read_regions(collection: Collection, stages: Stages, retriever: str | None = None) -> tuple[ReadingReport, str]:
-    """Look at the regions of pictures that lack them, and return what was done, also in words."""
-    report = _read("looking at parts of pictures", partial(collection.add_regions, retriever), stages)
-    return report, f"parts of {counted(report.read, 'picture')} are searchable{_rest(report)}"
-
-
-def _read(doing: str, read: Callable[..., ReportT], stages: Stages) -> ReportT:
-    """Read with a bar that shows pace and remaining time; an interruption keeps what is done."""
-    try:
-        with stages.count("read", doing) as advance:
-            report = read(progress=lambda step: advance(step.done, step.total))
-    except KeyboardInterrupt:
-        stages.note("stopped; what was read is kept and searchable, the same command goes on")
-        raise typer.Exit(_INTERRUPTED) from None
-    for path, reason in list(report.skipped.items())[:_SHOWN]:
-        stages.note(f"  {printable(path)}: {printable(reason)}")
-    return report
-
-
-def _rest(report: ReadingReport) -> str:
-    known = f"; {report.known:,} had been read before" if report.known else ""
-    return known + (f"; {len(report.skipped):,} could not be read" if report.skipped else "")
+    named = {field.name: getattr(report, field.name) for field in fields(report)}
+    return {**named, "unread_kinds": unread_kinds(report.skipped), "seconds": round(report.seconds, 3)}

@@ -1,24 +1,24 @@
-"""``diptych add``, ``remove`` and ``duplicates``: the items of a collection."""
+"""``diptych add``, ``items``, ``remove`` and ``duplicates``: the items of a collection."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import notes, print_json, print_outcome, results
+from diptych.cli.commands.albums import print_items
+from diptych.cli.console.output import confirm, print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
     DeviceOption,
     DurabilityOption,
+    FilterOption,
     ItemOrder,
     JsonOption,
-    NoRemarksOption,
     QuietOption,
     YesOption,
 )
@@ -26,7 +26,7 @@ from diptych.data.picture_files import is_video
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
-    from diptych.collection import Collection, DuplicateGroup, Item, Record
+    from diptych.collection import Collection, Item, Record
 
 
 def add(
@@ -107,7 +107,7 @@ def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def items(
-    filter: Annotated[str | None, typer.Option("--filter", help="Only those that meet it: 'label:dog'.")] = None,
+    filter: FilterOption = None,
     sort: Annotated[
         ItemOrder, typer.Option(help="The order: when they were added, by name, when taken, when last changed.")
     ] = "added",
@@ -121,43 +121,32 @@ def items(
     ] = None,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
-    quiet: NoRemarksOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List items page by page; what others add or remove meanwhile makes none come twice or be left out."""
     with open_collection(collection, quiet=quiet) as opened:
         page = opened.page(filter, sort=sort, descending=descending, cursor=cursor, limit=limit)
-        paths = [opened.path_of(item) for item in page.items]
-    if as_json:
-        items = [
-            {"id": item.id, "path": None if path is None else str(path), **_described(item)}
-            for item, path in zip(page.items, paths, strict=True)
-        ]
-        print_json({"items": items, "next": page.next})
-        return
-    for item, path in zip(page.items, paths, strict=True):
-        results().print(
-            printable(shown_path(path) if path is not None else f"item:{item.id} {item.captions[0]}"),
-            soft_wrap=True,
-            markup=False,
-        )
-    if page.next is not None and not quiet:
-        notes().print(f"there are more: --cursor {page.next}", soft_wrap=True)
-
-
-def _described(item: Item) -> dict[str, Any]:
-    names = ("captions", "labels", "metadata", "facts", "updated")
-    return {name: getattr(item, name) for name in names}
+        if as_json:
+            names = ("id", "captions", "labels", "metadata", "facts", "updated")
+            listed = [
+                {"path": opened.path_of(item), **{name: getattr(item, name) for name in names}} for item in page.items
+            ]
+            print_json({"items": listed, "next": page.next})
+        else:
+            print_items(opened, page.items)
+    if page.next is not None and not as_json:
+        Stages(quiet=quiet).note(f"there are more: --cursor {page.next}")
 
 
 def remove(
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[PATH|ID]...", help="Pictures, folders of pictures, or ids.")
     ] = None,
-    filter: Annotated[str | None, typer.Option("--filter", help="Everything that meets it: 'label:blurred'.")] = None,
+    filter: FilterOption = None,
     yes: YesOption = False,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
-    quiet: NoRemarksOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
     if (not items) == (filter is None):
@@ -167,7 +156,9 @@ def remove(
         if not chosen:
             print_outcome("nothing to remove", {"removed": [], "left": len(opened)}, as_json=as_json)
             return
-        _confirm(opened, chosen, yes=yes)
+        many = f"{len(chosen):,} of {len(opened):,} items"
+        names = ", ".join(item.path or item.id for item in chosen[:3]) + (", …" if len(chosen) > 3 else "")
+        confirm(f"Remove {many} ({printable(names)})?", yes=yes, told=f"{many} would be removed")
         opened.remove([item.id for item in chosen])
         done = f"{counted(len(chosen), 'item')} removed, {len(opened):,} left; the files stay where they are"
         print_outcome(done, {"removed": [item.id for item in chosen], "left": len(opened)}, as_json=as_json)
@@ -189,15 +180,6 @@ def _items_named(collection: Collection, names: list[str]) -> list[Item]:
     return list(chosen.values())
 
 
-def _confirm(collection: Collection, items: list[Item], *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidInputError(f"{len(items):,} of {len(collection):,} items would be removed; say --yes to do it")
-    names = ", ".join(item.path or item.id for item in items[:3]) + (", …" if len(items) > 3 else "")
-    typer.confirm(f"Remove {len(items):,} of {len(collection):,} items ({names})?", abort=True, err=True)
-
-
 def duplicates(
     threshold: Annotated[
         float, typer.Option(min=-1, max=1, help="Least cosine of the features of nearly equal pictures.")
@@ -207,27 +189,20 @@ def duplicates(
     ] = False,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
-    quiet: NoRemarksOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List pictures that show the same: copies, and nearly equal ones."""
-    from dataclasses import asdict
-
     with open_collection(collection, quiet=quiet) as opened:
         groups = opened.duplicates(None if only_exact else threshold)
         if as_json:
-            print_json([asdict(group) for group in groups])
-            return
-        _list(groups, opened)
-
-
-def _list(groups: list[DuplicateGroup], collection: Collection) -> None:
-    console = results()
-    if not groups:
-        console.print("no two pictures are the same")
-        return
-    for group in groups:
-        console.print("copies:" if group.exact else f"nearly the same (cosine {group.similarity:.3f}):", style="bold")
-        for item_id in group.ids:
-            path = collection.path_of(collection[item_id])
-            if path is not None:
-                console.print(f"  {printable(shown_path(path))}", soft_wrap=True)
+            print_json(groups)
+        elif not groups:
+            results().print("no two pictures are the same")
+        else:
+            for group in groups:
+                title = "copies:" if group.exact else f"nearly the same (cosine {group.similarity:.3f}):"
+                results().print(title, style="bold")
+                paths = [opened.path_of(opened[item]) for item in group.ids]
+                for path in paths:
+                    if path is not None:
+                        results().print(f"  {printable(shown_path(path))}", soft_wrap=True)

@@ -7,22 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from diptych.cli.console.output import (
     folded,
     numbers,
     or_dash,
     print_json,
+    print_listing,
     print_outcome,
+    print_table,
     results,
     scores,
-    table,
     whole,
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import CollectionArgument, DeviceOption, JsonOption, QuietOption, RequiredModelOption
+from diptych.cli.options import (
+    AlphaOption,
+    CollectionArgument,
+    DeviceOption,
+    DryRunOption,
+    JsonOption,
+    QuietOption,
+    RequiredModelOption,
+)
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -36,7 +44,16 @@ if TYPE_CHECKING:
     )
     from diptych.data.clicks import ClickLog
 
-_PLACES = (1, 2, 3, 5, 10, 20)
+SHOWN_POSITIONS = (1, 2, 3, 5, 10, 20)
+MAX_EXAMPLES = 5
+GATE_PARTS = {"repeated": "asked before", "new": "new", "held_out": "kept back, by similar ones"}
+ACTIONS = {
+    "promoted": "{0.before} → {0.after}",
+    "changed": "{0.before} → {0.after}",
+    "kept": "{0.before} stays",
+    "rolled back": "back to {0.after}",
+}
+ORIGINS = {"clicks": "learn", "captions": "train", "switch": "--retriever", "choice": "chosen"}
 
 
 def learn(
@@ -48,11 +65,9 @@ def learn(
     held_out: Annotated[
         float, typer.Option(min=0.05, max=0.5, help="The share of searches, the latest, that judge what was learned.")
     ] = 0.3,
-    alpha: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="The chance that clicks without meaning ever change anything.")
-    ] = 0.01,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    alpha: AlphaOption = 0.01,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Learn from clicks, compare with the present search model on later searches, and keep the better."""
@@ -110,7 +125,7 @@ def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: 
     for note in report.notes:
         console.print(note)
     if record.old is not None and record.new is not None:
-        _print_comparison(record, console)
+        _print_comparison(record)
     console.print(f"\n{_decision(record, is_better=report.is_better, is_dry_run=is_dry_run)}")
 
 
@@ -118,7 +133,9 @@ def _positions(report: LearningReport) -> str:
     found = report.positions
     if found is None:
         return "The log tells no positions, so the clicks are taken as they are: items shown first seem better."
-    shares = [f"{share:.2f} at {place}" for place, share in enumerate(found.propensities_, 1) if place in _PLACES]
+    shares = [
+        f"{share:.2f} at {place}" for place, share in enumerate(found.propensities_, 1) if place in SHOWN_POSITIONS
+    ]
     told = f"Looked at, compared with the first position: {', '.join(shares)}"
     told = f"{told}; {found.after_click_:.2f} of that below a click."
     if not found.is_assumed_:
@@ -126,21 +143,18 @@ def _positions(report: LearningReport) -> str:
     return f"{told} Items never changed their positions, so this is assumed (1/rank^{found.eta_:.2f}), not measured."
 
 
-_PARTS = {"repeated": "asked before", "new": "new", "held_out": "kept back, by similar ones"}
-
-
-def _print_comparison(record: LearningRecord, console: Console) -> None:
-    columns = numbers("queries", "searches", "people", record.before, "learned", "gain", "at worst", "p")
-    listing = table(whole("queries"), *columns)
-    for name, title in _PARTS.items():
+def _print_comparison(record: LearningRecord) -> None:
+    console = results()
+    rows = []
+    for name, title in GATE_PARTS.items():
         found = record.gate.get(name)
-        if not found or not found["n_searches"]:
-            continue
-        counts = (or_dash(found[each], ",") for each in ("n_queries", "n_searches", "n_people"))
-        gains = (f"{found['old']:.3f}", f"{found['new']:.3f}", f"{found['relative']:+.1%}", f"{found['low']:+.1%}")
-        listing.add_row(title, *counts, *gains, f"{found['p_value']:.2g}")
+        if found and found["n_searches"]:
+            counts = (or_dash(found[each], ",") for each in ("n_queries", "n_searches", "n_people"))
+            gains = (f"{found['old']:.3f}", f"{found['new']:.3f}", f"{found['relative']:+.1%}", f"{found['low']:+.1%}")
+            rows.append((title, *counts, *gains, f"{found['p_value']:.2g}"))
     console.print("\nHow far up later searches of others find what they wanted (discounted gain)", style="bold")
-    console.print(listing)
+    columns = numbers("queries", "searches", "people", record.before, "learned", "gain", "at worst", "p")
+    print_table([whole("queries"), *columns], rows, console)
     consistency = record.gate.get("visual_consistency")
     if consistency:
         console.print(
@@ -150,19 +164,13 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
         )
     for title, queries in (("Gained most", record.gained), ("Lost most", record.lost)):
         examples = [(query, f"{old:.4f}", f"{new:.4f}") for query, old, new in queries]
-        _print_examples(title, ("query", "before", "after"), examples, console)
+        _print_examples(title, ("query", "before", "after"), examples)
 
 
-def _print_examples(
-    title: str, headings: tuple[str, str, str], examples: Sequence[tuple[str, str, str]], console: Console
-) -> None:
-    if not examples:
-        return
-    listing = table(folded(headings[0]), *numbers(*headings[1:]), title=title)
-    for example in examples:
-        listing.add_row(*example)
-    console.print()
-    console.print(listing)
+def _print_examples(title: str, headings: tuple[str, str, str], examples: Sequence[tuple[str, str, str]]) -> None:
+    if examples:
+        results().print()
+        print_table([folded(headings[0]), *numbers(*headings[1:])], examples, results(), title)
 
 
 def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> str:
@@ -177,14 +185,8 @@ def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> s
     return f"{told}. The collection uses {record.after!r} now; `diptych rollback` goes back to {record.before!r}."
 
 
-def history(
-    collection: CollectionArgument = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every step with all its numbers as JSON.")] = False,
-) -> None:
-    """List the changes of the search model (`learn`, `train`, `rollback`), the latest last.
-
-    Items have no history: `backup` and `restore` go back to an earlier state.
-    """
+def history(collection: CollectionArgument = None, as_json: JsonOption = False) -> None:
+    """List the changes of the search model and the comparisons that changed nothing, the latest last."""
     from diptych.collection.learning.retriever_training import rolls_back_to
 
     with open_collection(collection) as opened:
@@ -193,28 +195,20 @@ def history(
     if as_json:
         print_json({"steps": [record.to_json() for record in records], "rolls_back_to": earlier})
         return
-    listing = table(
-        whole("when"), folded("what happened"), whole("how"), *numbers("before", "after", "p"), folded("why")
+    print_listing(
+        records,
+        [whole("when"), folded("what happened"), whole("how"), *numbers("before", "after", "p"), folded("why")],
+        _history_cells,
+        as_json=False,
+        empty="The search model has not been changed yet.",
     )
-    for record in records:
-        measured = [f"{value:.3f}" if value is not None else "" for value in (record.old, record.new, record.p_value)]
-        when = record.time[:16].replace("T", " ")
-        listing.add_row(when, _HAPPENED[record.action].format(record), _HOW[record.origin], *measured, record.reason)
-    console = results()
-    if records:
-        console.print(listing)
-    else:
-        console.print("The search model has not been changed yet.")
-    console.print(f"`diptych rollback` goes back to {earlier!r}." if earlier else "There is nothing to roll back to.")
+    results().print(f"`diptych rollback` goes back to {earlier!r}." if earlier else "There is nothing to roll back to.")
 
 
-_HAPPENED = {
-    "promoted": "{0.before} → {0.after}",
-    "changed": "{0.before} → {0.after}",
-    "kept": "{0.before} stays",
-    "rolled back": "back to {0.after}",
-}
-_HOW = {"clicks": "learn", "captions": "train", "switch": "--retriever", "choice": "chosen"}
+def _history_cells(record: LearningRecord) -> list[str]:
+    measured = ["" if value is None else f"{value:.3f}" for value in (record.old, record.new, record.p_value)]
+    when = record.time[:16].replace("T", " ")
+    return [when, ACTIONS[record.action].format(record), ORIGINS[record.origin], *measured, record.reason]
 
 
 def rollback(
@@ -230,9 +224,6 @@ def rollback(
     print_outcome(done, record.to_json(), as_json=as_json)
 
 
-_EXAMPLES = 5
-
-
 def rehearse(
     retriever: RequiredModelOption,
     collection: CollectionArgument = None,
@@ -240,10 +231,10 @@ def rehearse(
     n_queries: Annotated[
         int, typer.Option("--queries", min=1, help="How many captions, and how many logged queries, to ask at most.")
     ] = 1000,
-    alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="The largest p-value that is not luck.")] = 0.05,
+    alpha: AlphaOption = 0.05,
     random_state: Annotated[int, typer.Option(help="Random seed of the draws.")] = 0,
     device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Try another search model (retriever) on the collection's own captions and logged queries; change nothing."""
@@ -264,22 +255,23 @@ def rehearse(
     if as_json:
         print_json(report.to_json())
     else:
-        print_rehearsal(report, change, results())
+        print_rehearsal(report, change)
 
 
-def print_rehearsal(report: RehearsalReport, change: str, console: Console) -> None:
+def print_rehearsal(report: RehearsalReport, change: str) -> None:
     """Print the verdict, the measures, what was won and lost, and what it takes to ``change``, which is a command."""
     from diptych.collection.learning.rehearsal_report import reencoding_words, unjudged_words
 
+    console = results()
     for sentence in report.verdict:
         console.print(f"{sentence}.", style="bold")
     console.print(f"Both ranked {report.sampled}.")
     for group in report.questions:
-        _print_measures(report, group, console)
+        _print_measures(report, group)
         headings = ("question", f"place with {report.old}", report.new)
         for title, questions in ((f"Won: {group.n_won:,}", group.won), (f"Lost: {group.n_lost:,}", group.lost)):
-            examples = [(one.text, f"{one.old_rank:g}", f"{one.new_rank:g}") for one in questions[:_EXAMPLES]]
-            _print_examples(title, headings, examples, console)
+            examples = [(one.text, f"{one.old_rank:g}", f"{one.new_rank:g}") for one in questions[:MAX_EXAMPLES]]
+            _print_examples(title, headings, examples)
     if report.overlap is not None:
         console.print(f"\n{unjudged_words(report, report.overlap)}")
     console.print()
@@ -288,11 +280,12 @@ def print_rehearsal(report: RehearsalReport, change: str, console: Console) -> N
     console.print(f"{reencoding_words(report)} Nothing was changed; to change over: {change}")
 
 
-def _print_measures(report: RehearsalReport, group: RehearsedQuestions, console: Console) -> None:
-    listing = table(whole("measure"), *scores(report.old, report.new), *numbers("difference, 95 %", "p"))
-    for one in group.differences:
-        interval = f"{one.low:+.3f} to {one.high:+.3f}"
-        listing.add_row(one.measure, f"{one.old:.3f}", f"{one.new:.3f}", interval, one.p_text)
-    listing.add_row('"no good match"', f"{group.no_match_old:.1%}", f"{group.no_match_new:.1%}", "", "")
-    console.print(f"\n{group.counted}", style="bold")
-    console.print(listing)
+def _print_measures(report: RehearsalReport, group: RehearsedQuestions) -> None:
+    rows = [
+        (one.measure, f"{one.old:.3f}", f"{one.new:.3f}", f"{one.low:+.3f} to {one.high:+.3f}", one.p_text)
+        for one in group.differences
+    ]
+    rows.append(('"no good match"', f"{group.no_match_old:.1%}", f"{group.no_match_new:.1%}", "", ""))
+    results().print(f"\n{group.counted}", style="bold")
+    columns = [whole("measure"), *scores(report.old, report.new), *numbers("difference, 95 %", "p")]
+    print_table(columns, rows, results())

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import bold, print_json, print_table, results, whole
+from diptych.cli.console.output import bold, facts_table, print_json, print_listing, print_table, results, whole
 from diptych.cli.options import JsonOption
 from diptych.errors import DiptychError, MissingPackageError
 
 if TYPE_CHECKING:
     from diptych.encoders import Encoder
-    from diptych.encoders.encoder import Modality
     from diptych.models import CrossModalModel
     from diptych.models.base import Inputs
 
-_INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
-_NEEDS = ("pairs", "labels", "clicks")
-_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-_ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
+NEEDS = ("pairs", "labels", "clicks")
+HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 def methods(
@@ -33,50 +32,88 @@ def methods(
     from diptych.models import find_model, model_classes
 
     if name is not None:
-        cls = find_model(name, among=_INPUTS)
+        cls = find_model(name, among=INPUTS)
         card = {**_method_outline(cls), **_described(cls)}
-        print_json(card) if as_json else _show_method(card)
+        facts = {"Learns from": _needs_text(card), "Use it for": card["when_to_use"]}
+        _show(f"{card['name']} ({card['class']})", card, facts, as_json=as_json)
         return
-    listed = sorted(entry for inputs in _INPUTS for entry in model_classes(inputs).items())
-    outlines = [_method_outline(cls) for _, cls in listed]
-    if as_json:
-        print_json(outlines)
-        return
-    rows = ([each["name"], _needs_text(each), each["when_to_use"]] for each in outlines)
-    print_table([bold("method"), whole("learns from"), "when to use it"], rows, results())
-    results().print("\n`diptych methods METHOD` shows one of them with its parameters.")
+    classes = sorted(entry for inputs in INPUTS for entry in model_classes(inputs).items())
+    print_listing(
+        [_method_outline(cls) for _, cls in classes],
+        [bold("method"), whole("learns from"), "when to use it"],
+        lambda each: (each["name"], _needs_text(each), each["when_to_use"]),
+        as_json=as_json,
+    )
+    if not as_json:
+        results().print("\n`diptych methods METHOD` shows one of them with its parameters.")
 
 
 def _method_outline(method: type[CrossModalModel]) -> dict[str, Any]:
     from diptych.models import method_name
 
-    needs = sorted(method.needs, key=_NEEDS.index)
-    return {
-        "name": method_name(method),
-        "class": method.__name__,
-        "needs": needs,
-        "when_to_use": method.when_to_use,
-    }
+    needs = sorted(method.needs, key=NEEDS.index)
+    names = {"name": method_name(method), "class": method.__name__}
+    return {**names, "needs": needs, "when_to_use": method.when_to_use}
 
 
 def _needs_text(card: Mapping[str, Any]) -> str:
     return ", ".join(card["needs"]) or "nothing"
 
 
-def _show_method(card: Mapping[str, Any]) -> None:
+def encoders(
+    name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the encoders: what each is for, and what to install where one is not ready."""
+    from diptych.cli.arguments import encoder_classes, find_encoder
+
+    if name is not None:
+        card = _encoder_card(find_encoder(name))
+        learns = "the training part" if card["learns"] else "nothing: it is ready made"
+        facts = {"Encodes": card["encodes"], "Learns from": learns, "Here": card["needs"] or "ready"}
+        _show(card["name"], card, facts, as_json=as_json)
+        return
+    cards = [_encoder_card(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
+    print_listing(
+        [{name: value for name, value in card.items() if name != "parameters"} for card in cards],
+        [bold("encoder"), whole("encodes"), "here", "what it is"],
+        lambda card: (card["name"], card["encodes"], card["needs"] or "ready", card["summary"]),
+        as_json=as_json,
+    )
+    if not as_json:
+        results().print("\n`diptych encoders ENCODER` shows one of them with its parameters.")
+        results().print("Use them as in --image-encoder EfficientNetLite:network=lite0, or joined, A+B.")
+
+
+def _encoder_card(encoder: type[Encoder]) -> dict[str, Any]:
+    described, needs = _described(encoder), missing_for(encoder)
+    return {
+        "name": encoder.__name__,
+        "encodes": "pictures" if encoder.modality == "image" else "texts",
+        # With some encoders it depends on the parameters.
+        "learns": bool(encoder.learns if _required(encoder) else encoder().learns),
+        "ready": needs is None,
+        "needs": needs,
+        "summary": described["summary"],
+        "parameters": described["parameters"],
+    }
+
+
+def _show(title: str, card: Mapping[str, Any], facts: Mapping[str, str], *, as_json: bool) -> None:
+    """Print what is known of one method or encoder."""
+    if as_json:
+        print_json(card)
+        return
     console = results()
-    console.print(f"{card['name']} ({card['class']})", style="bold")
-    console.print(card["summary"])
-    console.print(f"\nLearns from: {_needs_text(card)}\nUse it for:  {card['when_to_use']}\n")
-    _print_parameters(card["parameters"])
-    if card["reference"]:
+    console.print(title, style="bold")
+    console.print(f"{card['summary']}\n")
+    console.print(facts_table(facts))
+    if card["parameters"]:
+        console.print()
+        rows = ([each["name"], repr(each["default"]), each["meaning"]] for each in card["parameters"])
+        print_table([bold("parameter"), whole("default"), "meaning"], rows, console)
+    if card.get("reference"):
         console.print(f"\nReference: {card['reference']}")
-
-
-def _print_parameters(parameters: Sequence[Mapping[str, Any]]) -> None:
-    if parameters:
-        rows = ([each["name"], repr(each["default"]), each["meaning"]] for each in parameters)
-        print_table([bold("parameter"), whole("default"), "meaning"], rows, results())
 
 
 def _described(cls: type) -> dict[str, Any]:
@@ -99,7 +136,7 @@ def _described(cls: type) -> dict[str, Any]:
 
 def sections(docstring: str) -> dict[str, str]:
     """Split a docstring at its underlined headings; what comes before the first is called ""."""
-    parts = _HEADING.split(docstring)
+    parts = HEADING.split(docstring)
     return dict(zip(["", *parts[1::2]], [part.strip("\n") for part in parts[0::2]], strict=True))
 
 
@@ -110,7 +147,7 @@ def meanings(described: type) -> dict[str, str]:
     found: dict[str, tuple[int, str]] = {}
     for cls in reversed(described.__mro__):
         section = sections(inspect.cleandoc(cls.__doc__ or "")).get("Parameters", "")
-        for entry in _ENTRY.finditer(section + "\n"):
+        for entry in ENTRY.finditer(section + "\n"):
             names = [name.strip() for name in entry["names"].split(",")]
             for name in names:
                 if name not in found or len(names) <= found[name][0]:
@@ -128,60 +165,10 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("``", "").replace("`", "").split())
 
 
-def encoders(
-    name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the encoders: what each is for, and what to install where one is not ready."""
-    from diptych.cli.arguments import encoder_classes, find_encoder
-
-    if name is not None:
-        card = _encoder_card(find_encoder(name))
-        print_json(card) if as_json else _show_encoder(card)
-        return
-    cards = [_encoder_card(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
-    for card in cards:
-        del card["parameters"]
-    if as_json:
-        print_json(cards)
-        return
-    rows = ([card["name"], card["encodes"], card["needs"] or "ready", card["summary"]] for card in cards)
-    print_table([bold("encoder"), whole("encodes"), "here", "what it is"], rows, results())
-    console = results()
-    console.print("\n`diptych encoders ENCODER` shows one of them with its parameters.")
-    console.print("Use them as in --image-encoder EfficientNetLite:network=lite0, or joined, A+B.")
-
-
-def _encoder_card(encoder: type[Encoder]) -> dict[str, Any]:
-    described, needs = _described(encoder), missing_for(encoder)
-    return {
-        "name": encoder.__name__,
-        "encodes": "pictures" if encoder.modality == "image" else "texts",
-        # With some encoders it depends on the parameters.
-        "learns": bool(encoder.learns if _required(encoder) else encoder().learns),
-        "ready": needs is None,
-        "needs": needs,
-        "summary": described["summary"],
-        "parameters": described["parameters"],
-    }
-
-
-def _show_encoder(card: Mapping[str, Any]) -> None:
-    console = results()
-    console.print(card["name"], style="bold")
-    console.print(card["summary"])
-    learns = "the training part" if card["learns"] else "nothing: it is ready made"
-    here = card["needs"] or "ready"
-    console.print(f"\nEncodes:     {card['encodes']}\nLearns from: {learns}\nHere:        {here}\n")
-    _print_parameters(card["parameters"])
-
-
 def missing_for(encoder: type[Encoder]) -> str | None:
-    """Return what an encoder needs that is not here, None when it is ready; ``requirements`` tells, or it is tried."""
-    answer = getattr(encoder, "requirements", None)
-    if answer is not None:
-        found: str | None = answer()
-        return found
+    """Return what an encoder needs that is not here, None when it is ready; it is tried out."""
+    import numpy as np
+
     required = _required(encoder)
     if required:
         return f"{required[0]}=..."
@@ -191,7 +178,8 @@ def missing_for(encoder: type[Encoder]) -> str | None:
         if example.learns and example.modality == "text":
             _ = example.fingerprint
         else:
-            example.fit_transform(_samples(example.modality))
+            # What it makes of it does not matter: it looks for its packages and weights.
+            example.fit_transform(["a boat"] if example.modality == "text" else [np.zeros((32, 32, 3), dtype=np.uint8)])
     except MissingPackageError as error:
         return str(error).rpartition(": ")[2]
     except DiptychError as error:
@@ -202,10 +190,3 @@ def missing_for(encoder: type[Encoder]) -> str | None:
 
 def _required(encoder: type[Encoder]) -> list[str]:
     return [about.name for about in inspect.signature(encoder).parameters.values() if about.default is about.empty]
-
-
-def _samples(modality: Modality) -> list[Any]:
-    """Return enough for an encoder to look for its packages and weights; what it makes of it does not matter."""
-    import numpy as np
-
-    return ["a boat"] if modality == "text" else [np.zeros((32, 32, 3), dtype=np.uint8)]

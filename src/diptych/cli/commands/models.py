@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,18 +11,20 @@ import typer
 
 from diptych.cli.console.output import (
     bold,
+    confirm,
     facts_table,
     folded,
     notes,
     numbers,
     print_json,
-    print_table,
+    print_listing,
+    print_outcome,
     results,
 )
 from diptych.cli.console.paths import is_collection, last_collection, printable, shown_path
 from diptych.cli.console.progress import download_progress
-from diptych.cli.options import DeviceOption, JsonOption, QuietOption, YesOption, complete_model
-from diptych.errors import DiptychError, InvalidInputError, MissingDataError, ModelFileError, counted
+from diptych.cli.options import DeviceOption, Group, JsonOption, QuietOption, YesOption, complete_model
+from diptych.errors import DiptychError, InvalidInputError, ModelFileError, counted
 
 if TYPE_CHECKING:
     from diptych.hub.catalogue import ModelSource
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from diptych.hub.getting import Plan
     from diptych.hub.lock import ModelLock
 
-_FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
+INTERRUPTED = 130
+
+models = typer.Typer(
+    cls=Group,
+    help="Joint models such as CLIP and SigLIP 2: list, fetch, check, update, export, remove.",
+)
 
 NameArgument = Annotated[
     str,
@@ -52,45 +57,43 @@ TokenOption = Annotated[
 MaxSizeOption = Annotated[float, typer.Option(metavar="GB", min=0, help="Refuse a model that is larger.")]
 
 
+@models.command("list")
 def list_models(as_json: JsonOption = False) -> None:
     """List the joint models that can be fetched, and those that are here; no network is asked."""
-    from diptych.hub.catalogue import ModelSource, catalogue, is_research_only
-    from diptych.hub.place import folder_of, installed_models, models_folder, partial_models
+    from diptych.hub.catalogue import ModelSource, catalogue
+    from diptych.hub.place import installed_models, models_folder, partial_models
 
     here = installed_models()
     names = sorted((here.keys() | partial_models()) - catalogue().keys())
     others = (ModelSource(name=name, repository="") for name in names)
-    rows = [(source, _state(source, here.get(source.name))) for source in (*catalogue().values(), *others)]
-    if as_json:
-        print_json(
-            [
-                {
-                    **{name: value for name, value in asdict(source).items() if name != "pins"},
-                    "research_only": is_research_only(source.licence),
-                    "state": state,
-                    "folder": here.get(source.name, folder_of(source.name)),
-                }
-                for source, state in rows
-            ]
-        )
-        return
-    words = [folded("languages"), folded("licence"), folded("quality")]
-    columns = [bold("model"), *numbers("GB"), *words, *numbers("cost"), folded("state")]
-    print_table(columns, ([*_cells(source), state] for source, state in rows), results())
-    notes().print(
-        "\nCost: the time for a photograph, relative to the default search model. `diptych models get NAME` fetches a "
-        f"model into {shown_path(models_folder())}.",
-        soft_wrap=True,
+    print_listing(
+        [_outline(source, here.get(source.name)) for source in (*catalogue().values(), *others)],
+        [bold("model"), *numbers("GB"), *map(folded, ("languages", "licence", "quality")), *numbers("cost"), "state"],
+        _cells,
+        as_json=as_json,
     )
+    if not as_json:
+        notes().print(
+            "\nCost: the time for a photograph, relative to the default search model. "
+            f"`diptych models get NAME` fetches a model into {shown_path(models_folder())}.",
+            soft_wrap=True,
+        )
 
 
-def _cells(source: ModelSource) -> list[str]:
+def _outline(source: ModelSource, folder: Path | None) -> dict[str, Any]:
     from diptych.hub.catalogue import is_research_only
+    from diptych.hub.place import folder_of
 
-    licence = f"{source.licence}, research only" if is_research_only(source.licence) else source.licence
-    cost = "–" if source.cost is None else f"{source.cost:.1f}×"
-    size = "–" if source.size is None else f"{source.size / 1000:.1f}"
-    return [source.name, size, source.languages, licence or "–", source.quality or "–", cost]
+    facts = {name: value for name, value in asdict(source).items() if name != "pins"}
+    facts |= {"research_only": is_research_only(source.licence), "state": _state(source, folder)}
+    return {**facts, "folder": folder or folder_of(source.name)}
+
+
+def _cells(model: dict[str, Any]) -> list[str]:
+    licence = f"{model['licence']}, research only" if model["research_only"] else model["licence"]
+    cost = "–" if model["cost"] is None else f"{model['cost']:.1f}×"
+    size = "–" if model["size"] is None else f"{model['size'] / 1000:.1f}"
+    return [model["name"], size, model["languages"], licence or "–", model["quality"] or "–", cost, model["state"]]
 
 
 def _state(source: ModelSource, folder: Path | None) -> str:
@@ -110,6 +113,7 @@ def _state(source: ModelSource, folder: Path | None) -> str:
     return "here, older" if source.is_pinned and source.revision != lock.commit else "here"
 
 
+@models.command()
 def get(
     name: NameArgument,
     edition: Annotated[
@@ -131,34 +135,31 @@ def get(
     from diptych.hub.lock import read_lock
     from diptych.hub.place import folder_of
 
-    with _reported(name, as_json=as_json) as outcome:
-        source = find_source(name)
-        folder = folder_of(source.name)
-        lock = read_lock(folder)
-        if lock is None and folder.is_dir():
-            raise InvalidInputError(f"{folder} is there and was not fetched; use it as it is, or move it away")
-        if lock is not None and not lock.damage(folder, fast=True):
-            if (source.repository, edition or lock.edition) != (lock.repository, lock.edition) or (
-                source.revision not in (lock.revision, lock.commit)
-            ):
-                raise InvalidInputError(
-                    f"{name} is here at revision {lock.commit[:7]}, edition {lock.edition}; `diptych models update "
-                    f"{name}` brings another revision, `diptych models remove {source.name}` makes room for an edition"
-                )
-            _tell(outcome, lock, "here", "is here already", quiet=quiet)
-            return
-        client, plan = _planned(source, edition, accept_licence, use_token, max_size)
-        pinned = "pinned" if source.is_pinned else f"of {source.revision}"
-        here = plan.choice.size - plan.missing_bytes
-        rest = f", of which {_megabytes(here)} are here" if here > 0 else ""
-        amount = (
-            f"{counted(plan.choice.n_files, 'file')}, {_megabytes(plan.choice.size)}{rest}, to {shown_path(folder)}"
-        )
-        lines = (f"revision {plan.commit[:7]} ({pinned}), {amount}", _licence_words(plan))
-        lock = _carried_out(client, plan, lines, outcome, yes=yes, accepted=accept_licence, quiet=quiet)
-        _tell(outcome, lock, "fetched", "is here, and its digests are right", quiet=quiet)
+    source = find_source(name)
+    folder = folder_of(source.name)
+    lock = read_lock(folder)
+    if lock is None and folder.is_dir():
+        raise InvalidInputError(f"{folder} is there and was not fetched; use it as it is, or move it away")
+    if lock is not None and not lock.damage(folder, fast=True):
+        is_same_edition = (source.repository, edition or lock.edition) == (lock.repository, lock.edition)
+        if not is_same_edition or source.revision not in (lock.revision, lock.commit):
+            raise InvalidInputError(
+                f"{name} is here at revision {lock.commit[:7]}, edition {lock.edition}; `diptych models update "
+                f"{name}` brings another revision, `diptych models remove {source.name}` makes room for an edition"
+            )
+        _report_fetched(lock, "here", "is here already", as_json=as_json, quiet=quiet)
+        return
+    client, plan = _planned(source, edition, accept_licence, use_token, max_size)
+    pinned = "pinned" if source.is_pinned else f"of {source.revision}"
+    here = plan.choice.size - plan.missing_bytes
+    rest = f", of which {_megabytes(here)} are here" if here > 0 else ""
+    amount = f"{counted(plan.choice.n_files, 'file')}, {_megabytes(plan.choice.size)}{rest}, to {shown_path(folder)}"
+    lines = (f"revision {plan.commit[:7]} ({pinned}), {amount}", _licence_words(plan))
+    lock = _carried_out(client, plan, lines, yes=yes, accepted=accept_licence, quiet=quiet)
+    _report_fetched(lock, "fetched", "is here, and its digests are right", as_json=as_json, quiet=quiet)
 
 
+@models.command()
 def update(
     name: NameArgument,
     yes: YesOption = False,
@@ -172,41 +173,128 @@ def update(
 
     The old one stays until the new one is here and can be used. Index your collections again after that.
     """
+    from diptych.encoders.joint.folder_check import check_joint_folder
     from diptych.hub.catalogue import ModelSource, catalogue, find_source
     from diptych.hub.lock import read_lock
     from diptych.hub.place import find_model
 
-    with _reported(name, as_json=as_json) as outcome:
-        folder = find_model(name.partition("@")[0])
-        lock = None if folder is None else read_lock(folder)
-        if folder is None or lock is None:
-            raise InvalidInputError(f"{name} was not fetched by `diptych models get`, so nothing can be updated")
-        named = find_source(name) if name in catalogue() or "@" in name else None
-        source = named or ModelSource(name=lock.name, repository=lock.repository, revision=lock.revision)
-        client, plan = _planned(source, lock.edition, accept_licence, use_token, max_size)
-        if plan.commit == lock.commit:
-            _tell(outcome, lock, "here", f"is at the newest revision, {lock.commit[:7]}", quiet=quiet)
-            return
-        old = {path: file.hub for path, file in lock.files.items()}
-        changed = [file for file in plan.choice.files if old.get(file.path) != file.digest]
-        size = _megabytes(sum(file.size for file in changed))
-        before = "" if lock.licence == plan.licence else f"; before: {lock.licence or 'none stated'}"
-        lines = (
-            f"revision {lock.commit[:7]} → {plan.commit[:7]}, {len(changed):,} of {_files(plan)} changed, {size}",
-            _licence_words(plan) + before,
-        )
+    folder = find_model(name.partition("@")[0])
+    lock = None if folder is None else read_lock(folder)
+    if folder is None or lock is None:
+        raise InvalidInputError(f"{name} was not fetched by `diptych models get`, so nothing can be updated")
+    named = find_source(name) if name in catalogue() or "@" in name else None
+    source = named or ModelSource(name=lock.name, repository=lock.repository, revision=lock.revision)
+    client, plan = _planned(source, lock.edition, accept_licence, use_token, max_size)
+    if plan.commit == lock.commit:
+        told = f"is at the newest revision, {lock.commit[:7]}"
+        _report_fetched(lock, "here", told, as_json=as_json, quiet=quiet)
+        return
+    old = {path: file.hub for path, file in lock.files.items()}
+    changed = [file for file in plan.choice.files if old.get(file.path) != file.digest]
+    size = _megabytes(sum(file.size for file in changed))
+    before = "" if lock.licence == plan.licence else f"; before: {lock.licence or 'none stated'}"
+    files = counted(plan.choice.n_files, "file")
+    lines = (
+        f"revision {lock.commit[:7]} → {plan.commit[:7]}, {len(changed):,} of {files} changed, {size}",
+        _licence_words(plan) + before,
+    )
 
-        def check_it(new: Path) -> None:
-            from diptych.encoders.joint.folder_check import check_joint_folder
+    def check_it(new: Path) -> None:
+        problem = check_joint_folder(new).problem
+        if problem is not None and check_joint_folder(folder).problem is None:
+            raise ModelFileError(f"the new revision cannot be used, and the old one stays: {problem}")
 
-            problem = check_joint_folder(new).problem
-            if problem is not None and check_joint_folder(folder).problem is None:
-                raise ModelFileError(f"the new revision cannot be used, and the old one stays: {problem}")
-
-        lock = _carried_out(client, plan, lines, outcome, yes=yes, accepted=accept_licence, quiet=quiet, check=check_it)
-        _tell(outcome, lock, "updated", f"is at revision {lock.commit[:7]}; index your collections again", quiet=quiet)
+    lock = _carried_out(client, plan, lines, yes=yes, accepted=accept_licence, quiet=quiet, check=check_it)
+    told = f"is at revision {lock.commit[:7]}; index your collections again"
+    _report_fetched(lock, "updated", told, as_json=as_json, quiet=quiet)
 
 
+def _report_fetched(lock: ModelLock, state: str, told: str, *, as_json: bool, quiet: bool) -> None:
+    from diptych.hub.place import folder_of
+
+    folder = folder_of(lock.name)
+    facts = {"name": lock.name, "repo": lock.repository, "commit": lock.commit, "files": len(lock.files)}
+    if not quiet:
+        notes().print(f"{lock.name} {told}. To use it: diptych index PICTURES --model {lock.name}", soft_wrap=True)
+    facts |= {"bytes": lock.size, "folder": folder, "state": state}
+    print_outcome(shown_path(folder), facts, as_json=as_json)
+
+
+def _planned(
+    source: ModelSource, edition: str | None, accepted: str | None, use_token: bool, max_size: float
+) -> tuple[HubClient, Plan]:
+    """Ask the hub what there is, but not for a model whose licence has to be accepted first."""
+    from diptych.hub.catalogue import is_research_only
+    from diptych.hub.client import HubClient
+    from diptych.hub.getting import make_plan
+
+    def check_licence(*licences: str) -> None:
+        binding = [licence for licence in licences if is_research_only(licence)]
+        if binding and accepted not in binding:
+            raise InvalidInputError(
+                f"the licence of {source.name} is {binding[0]}, which forbids commercial use; if that suits you, add "
+                f"--accept-licence {binding[0]}"
+            )
+
+    if accepted is None:
+        check_licence(source.licence)
+    client = HubClient(use_token=use_token)
+    plan = make_plan(client, source, edition, max_bytes=int(max_size * 1e9))
+    check_licence(plan.stated_licence, source.licence)
+    return client, plan
+
+
+def _carried_out(
+    client: HubClient,
+    plan: Plan,
+    lines: tuple[str, ...],
+    *,
+    yes: bool,
+    accepted: str | None,
+    quiet: bool,
+    check: Callable[[Path], None] | None = None,
+) -> ModelLock:
+    """Show a plan, ask, and fetch."""
+    from diptych.hub.getting import fetch_model
+
+    agreed = yes or accepted is not None
+    if not (agreed and quiet):
+        console = notes()
+        console.print(f"{plan.source.name} from {plan.endpoint}/{plan.source.repository}", soft_wrap=True)
+        for line in lines:
+            console.print(f"  {printable(line)}", soft_wrap=True)
+        token = f" Your token is sent to {plan.endpoint}." if client.sends_token else ""
+        console.print(f"Nothing about your pictures is sent.{token}", soft_wrap=True)
+    confirm("Fetch?", yes=agreed, told="nobody is here to agree")
+    reached = ""
+    try:
+        with download_progress(quiet=quiet) as show:
+
+            def progress(here: int, total: int) -> None:
+                nonlocal reached
+                reached = f" at {here / 1e6:,.0f} of {_megabytes(total)}"
+                show(f"getting {plan.source.name}", here, total)
+
+            return fetch_model(client, plan, accepted=accepted or "", progress=progress, check=check)
+    except KeyboardInterrupt:
+        typer.echo(f"error: stopped{reached}; the same command goes on", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _licence_words(plan: Plan) -> str:
+    stated, known, upstream = plan.stated_licence, plan.source.licence, plan.source.upstream or "the original"
+    if stated:
+        return f"licence {stated}" + (f" (of {upstream}: {known})" if known and known != stated else "")
+    if known:
+        return f"licence {known} (of {upstream}; this card states none)"
+    return "licence: none is stated; ask its authors"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+@models.command()
 def check(
     model: Annotated[
         str | None,
@@ -222,7 +310,7 @@ def check(
     """
     from diptych.hub.place import models_folder
 
-    reports = [_report(folder, fast=fast) for folder in _folders_to_check(model)]
+    reports = [joint_report(folder, fast=fast) for folder in joint_folders(model)]
     if as_json:
         print_json(reports if model is None else reports[0])
     elif not reports:
@@ -233,14 +321,11 @@ def check(
         for report in reports:
             results().print(facts_table(_facts(report)))
     if any(report["problem"] for report in reports):
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(1)
 
 
-doctor = check
-"""The former name of the command."""
-
-
-def _folders_to_check(model: str | None) -> list[Path]:
+def joint_folders(model: str | None) -> list[Path]:
+    """Return the folder of a joint model by its name or path, or those of all that are here."""
     from diptych.encoders import find_joint_model
     from diptych.hub.place import find_model, installed_models
 
@@ -251,7 +336,8 @@ def _folders_to_check(model: str | None) -> list[Path]:
     return [Path(model).expanduser() if folder is None else folder]
 
 
-def _report(folder: Path, *, fast: bool) -> dict[str, Any]:
+def joint_report(folder: Path, *, fast: bool) -> dict[str, Any]:
+    """Return what is known of a joint model; ``problem`` is None where it can be used."""
     from diptych.encoders.joint.folder_check import check_joint_folder
     from diptych.hub.lock import read_lock
 
@@ -290,6 +376,7 @@ def _facts(report: dict[str, Any]) -> dict[str, str]:
     return facts
 
 
+@models.command()
 def export(
     model: Annotated[str, typer.Argument(metavar="NAME|FOLDER", autocompletion=complete_model)],
     to: Annotated[
@@ -306,13 +393,12 @@ def export(
 
     source = find_model(model) or Path(model).expanduser()
     made = export_folder(source, source.with_name(f"{source.name}-onnx") if to is None else to.expanduser())
-    if as_json:
-        print_json({"folder": str(made.folder), "pictures": made.pictures, "texts": made.texts})
-    else:
-        cosines = f"{made.pictures:.6f} for pictures and {made.texts:.6f} for texts"
-        results().print(f"{shown_path(made.folder)} is written; the least cosine is {cosines}.", soft_wrap=True)
+    cosines = f"{made.pictures:.6f} for pictures and {made.texts:.6f} for texts"
+    told = f"{shown_path(made.folder)} is written; the least cosine is {cosines}."
+    print_outcome(told, {name: getattr(made, name) for name in ("folder", "pictures", "texts")}, as_json=as_json)
 
 
+@models.command()
 def remove(
     name: Annotated[str, typer.Argument(autocompletion=complete_model, help="A model that is here, or here in part.")],
     yes: YesOption = False,
@@ -332,13 +418,10 @@ def remove(
     if users:
         line = f"Collections that cannot be searched by new words without it: {', '.join(users)}"
         notes().print(line, soft_wrap=True)
-    if not yes and not _confirmed(f"Delete {shown_path(folder)}?"):
-        raise typer.Exit(_MISTAKE)
+    confirm(f"Delete {shown_path(folder)}?", yes=yes, told=f"{shown_path(folder)} would be deleted")
     remove_model(called)
-    if as_json:
-        print_json({"name": called, "folder": folder, "state": "removed", "collections": users})
-    else:
-        results().print(f"{called} is removed.")
+    facts = {"name": called, "folder": folder, "state": "removed", "collections": users}
+    print_outcome(f"{called} is removed.", facts, as_json=as_json)
 
 
 def _collections_with(name: str) -> list[str]:
@@ -358,122 +441,3 @@ def _collections_with(name: str) -> list[str]:
             # One that cannot be opened cannot be searched either.
             continue
     return users
-
-
-@contextmanager
-def _reported(name: str, *, as_json: bool) -> Iterator[dict[str, Any]]:
-    """Collect the outcome of a command; print it as JSON if asked, and an error in one line with its exit status."""
-    outcome: dict[str, Any] = dict.fromkeys(("name", "repo", "commit", "files", "bytes", "folder", "state", "error"))
-    outcome |= {"name": name, "state": "failed"}
-    status = 0
-    try:
-        yield outcome
-    except (KeyboardInterrupt, typer.Abort):
-        status, outcome["state"] = _INTERRUPTED, "stopped"
-        outcome["error"] = f"stopped{outcome.pop('reached', '')}; the same command goes on"
-    except DiptychError as error:
-        from diptych.hub.layouts import HubError
-
-        is_failure = isinstance(error, (HubError, MissingDataError, ModelFileError))
-        status, outcome["error"] = _FAILED if is_failure else _MISTAKE, str(error)
-    outcome.pop("reached", None)
-    if as_json:
-        print_json(outcome)
-    elif status == 0 and outcome["folder"] is not None:
-        results().print(shown_path(outcome["folder"]), soft_wrap=True)
-    if status:
-        typer.echo(f"error: {printable(' '.join(outcome['error'].split()))}", err=True)
-        raise typer.Exit(status)
-
-
-def _tell(outcome: dict[str, Any], lock: ModelLock, state: str, words: str, *, quiet: bool) -> None:
-    from diptych.hub.place import folder_of
-
-    outcome |= {"repo": lock.repository, "commit": lock.commit, "files": len(lock.files), "bytes": lock.size}
-    outcome |= {"folder": folder_of(lock.name), "state": state}
-    if not quiet:
-        notes().print(f"{lock.name} {words}. To use it: diptych index PICTURES --model {lock.name}", soft_wrap=True)
-
-
-def _planned(
-    source: ModelSource, edition: str | None, accepted: str | None, use_token: bool, max_size: float
-) -> tuple[HubClient, Plan]:
-    """Ask the hub what there is, but not for a model whose licence has to be accepted first."""
-    from diptych.hub.catalogue import is_research_only
-    from diptych.hub.client import HubClient
-    from diptych.hub.getting import make_plan
-
-    def check_licence(*licences: str) -> None:
-        binding = [licence for licence in licences if is_research_only(licence)]
-        if binding and accepted not in binding:
-            raise InvalidInputError(
-                f"the licence of {source.name} is {binding[0]}, which forbids commercial use; if that suits you, add "
-                f"--accept-licence {binding[0]}"
-            )
-
-    if accepted is None:
-        check_licence(source.licence)
-    client = HubClient(use_token=use_token)
-    plan = make_plan(client, source, edition, max_bytes=int(max_size * 1e9))
-    check_licence(plan.stated_licence, source.licence)
-    return client, plan
-
-
-def _carried_out(
-    client: HubClient,
-    plan: Plan,
-    lines: tuple[str, ...],
-    outcome: dict[str, Any],
-    *,
-    yes: bool,
-    accepted: str | None,
-    quiet: bool,
-    check: Callable[[Path], None] | None = None,
-) -> ModelLock:
-    """Show a plan, ask, and fetch."""
-    from diptych.hub.getting import fetch_model
-
-    outcome |= {"repo": plan.source.repository, "commit": plan.commit, "files": plan.choice.n_files}
-    outcome |= {"bytes": plan.choice.size, "folder": plan.folder}
-    agreed = yes or accepted is not None
-    if not (agreed and quiet):
-        console = notes()
-        console.print(f"{plan.source.name} from {plan.endpoint}/{plan.source.repository}", soft_wrap=True)
-        for line in lines:
-            console.print(f"  {printable(line)}", soft_wrap=True)
-        token = f" Your token is sent to {plan.endpoint}." if client.sends_token else ""
-        console.print(f"Nothing about your pictures is sent.{token}", soft_wrap=True)
-    outcome["state"] = "unconfirmed"
-    if not agreed and not _confirmed("Fetch?"):
-        raise InvalidInputError("nothing was fetched")
-    outcome["state"] = "failed"
-    with download_progress(quiet=quiet) as show:
-
-        def progress(here: int, total: int) -> None:
-            outcome["reached"] = f" at {here / 1e6:,.0f} of {_megabytes(total)}"
-            show(f"getting {plan.source.name}", here, total)
-
-        return fetch_model(client, plan, accepted=accepted or "", progress=progress, check=check)
-
-
-def _confirmed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise InvalidInputError("nobody is here to agree; add --yes")
-    return bool(typer.confirm(question, err=True))
-
-
-def _licence_words(plan: Plan) -> str:
-    stated, known, upstream = plan.stated_licence, plan.source.licence, plan.source.upstream or "the original"
-    if stated:
-        return f"licence {stated}" + (f" (of {upstream}: {known})" if known and known != stated else "")
-    if known:
-        return f"licence {known} (of {upstream}; this card states none)"
-    return "licence: none is stated; ask its authors"
-
-
-def _files(plan: Plan) -> str:
-    return counted(plan.choice.n_files, "file")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"

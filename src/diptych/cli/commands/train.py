@@ -1,33 +1,45 @@
-"""``diptych train``: a collection's own captions teach its retriever, or files of features teach a method."""
+"""``diptych train``: a collection's own captions teach its retriever."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diptych.cli.console.output import check_folder, numbers, print_json, print_table, results, scores, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, DeviceOption, QuietOption, SchedulerOption
+from diptych.cli.options import (
+    CollectionOption,
+    DeviceOption,
+    DryRunOption,
+    JsonOption,
+    ParameterOption,
+    QuietOption,
+    SchedulerOption,
+    complete_method,
+)
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection
     from diptych.collection.learning import TrainingReport
     from diptych.data import Pairs
-    from diptych.models import CrossModalModel
     from diptych.retriever import Comparison
 
 
 def train(
     method: Annotated[
-        str | None, typer.Option("--method", "-m", help="One of `diptych methods`; by default the best linear one.")
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            autocompletion=complete_method,
+            help="One of `diptych methods`; by default the best linear one.",
+        ),
     ] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the method.")
-    ] = None,
+    param: ParameterOption = None,
     captions: Annotated[
         str | None, typer.Option(help="Learn from this caption file instead of the collection's captions.")
     ] = None,
@@ -37,62 +49,32 @@ def train(
     seed: Annotated[int, typer.Option(help="Random seed of that draw.")] = 0,
     anyway: Annotated[
         bool,
-        typer.Option(
-            "--anyway", "--force", help="Take the new model even if it does not pass; rollback takes it back."
-        ),
+        typer.Option("--anyway", help="Take the new model even if it does not pass; rollback takes it back."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
+    dry_run: DryRunOption = False,
     retriever_out: Annotated[
         Path | None, typer.Option("--retriever-out", help="Also save the new search model (retriever) in this folder.")
-    ] = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(
-            help="Learn from features in files instead, however large: a folder with images.npy, texts.npy and perhaps "
-            "labels.npy, or Parquet files.",
-        ),
-    ] = None,
-    model_out: Annotated[
-        Path | None, typer.Option("--model-out", help="With --features: save the model in this folder.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="With --features: threads; by default one per core.")
     ] = None,
     scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     collection: CollectionOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Learn from captions or labels, and take what was learned only if it is better by more than luck.
 
     Pictures that are kept back judge the new search model beside the present one; other photographs and queries for
     nothing tell whether it still knows the rest. `diptych rollback` goes back.
-
-    With --features a method learns from rows of features in files that may be larger than memory, and is saved as a
-    model. With --scheduler the workers of a Dask cluster read these files, or the pictures of another image encoder.
     """
     from diptych.cli.arguments import parse_assignments
     from diptych.collection.learning import Training
-    from diptych.models.registry import build_model
 
     parameters = parse_assignments(param or [], "--param")
     if method is None and parameters:
         raise InvalidInputError("--param belongs to a method; name it with --method")
-    stages = Stages(quiet=quiet)
-    if features is not None:
-        if method is None or model_out is None:
-            raise InvalidInputError("--features needs a --method to fit, and a --model-out to save it in")
-        if captions is not None or collection is not None or retriever_out is not None:
-            raise InvalidInputError("--features has nothing to do with a collection, its captions and its retriever")
-        model = build_model(method, parameters, seed=seed)
-        facts = train_on_features(features, model, model_out, stages, n_jobs=jobs, scheduler=scheduler)
-        _print_fit(facts, as_json=as_json)
-        return
-    if (model_out, jobs) != (None, None):
-        raise InvalidInputError("--model-out and --jobs belong to --features")
     if retriever_out is not None:
         check_folder(retriever_out)
+    stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet, scheduler=scheduler) as opened:
         training = Training(opened, method=method, parameters=parameters)
         pairs = pairs_to_learn(opened, captions, stages)
@@ -109,40 +91,6 @@ def train(
             report.retriever.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
     print_training_report(report, is_dry_run=dry_run, as_json=as_json)
-
-
-def train_on_features(
-    features: Path, model: CrossModalModel, model_out: Path, stages: Stages, **work: Any
-) -> dict[str, Any]:
-    """Fit a method on features in files, save it, and return what it has learned from."""
-    from diptych.data import open_features
-    from diptych.models import fit_from_files, method_name
-
-    opened = open_features(features)
-    check_folder(model_out)
-    with stages.count("learn", f"learning from {opened.n_rows:,} pairs") as advance:
-        fit_from_files(model, opened, progress=advance, **work)
-    model.save(model_out)
-    return {
-        "method": method_name(type(model)),
-        "pairs": opened.n_rows,
-        "image_features": opened.image_width,
-        "text_features": opened.text_width,
-        "seconds": round(stages.seconds["learn"], 3),
-        "model": str(model_out),
-    }
-
-
-def _print_fit(facts: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(facts)
-        return
-    results().print(
-        "{method} has learned from {pairs:,} pairs of {image_features:,} and {text_features:,} features; "
-        "the model: {model}".format(**facts),
-        markup=False,
-        soft_wrap=True,
-    )
 
 
 def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages) -> Pairs:
@@ -167,13 +115,13 @@ def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: 
     console = results()
     console.print(f"{found.n_held_out:,} held-out pictures, none of which was learned from", style="bold")
     columns = [whole("measure"), *scores(found.baseline or "before", "trained"), *numbers("what is asked for")]
-    print_table(columns, gate_rows(found), console)
+    print_table(columns, _gate_rows(found), console)
     if found.low is not None and found.high is not None:
         console.print(f"Difference of MAP, 95 %: {found.low:+.3f} to {found.high:+.3f}; p = {_p(found.p_value)}.")
     console.print(f"\n{_decision(report, is_dry_run=is_dry_run)}", soft_wrap=True)
 
 
-def gate_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
+def _gate_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
     """Return what was measured: a name, the value before, the new one, and what the gate asks for."""
     rows = [
         ("MAP, both directions", _value(found.old), _value(found.new), f"better, p < {found.alpha:g}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +22,7 @@ def status(collection: CollectionOption = None, as_json: JsonOption = False) -> 
     with open_collection(collection, quiet=True) as opened:
         state = opened.status()
     if as_json:
-        print_json(asdict(state))
+        print_json(state)
         return
     results().print(facts_table(_facts(state)))
 
@@ -92,7 +91,7 @@ def repair(
 
 def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
     else:
         for problem in (*report.problems, *report.warnings):
             results().print(printable(problem), markup=False, soft_wrap=True)
@@ -144,7 +143,7 @@ def backup(
     print_outcome(
         f"{counted(report.items, 'item')}{log} in {shown_path(report.target)}, {report.bytes / 1e6:,.1f} MB; "
         "the pictures themselves are not in it",
-        asdict(report),
+        report,
         as_json=as_json,
     )
 
@@ -180,6 +179,6 @@ def restore(
     print_outcome(
         f"{counted(report.pictures, 'picture')} and {counted(report.captions, 'caption')} in "
         f"{shown_path(report.target)}, with pictures from {printable(str(report.root))}",
-        asdict(report),
+        report,
         as_json=as_json,
     )

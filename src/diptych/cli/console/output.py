@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import typer
 from rich import box
@@ -18,10 +19,10 @@ from rich.table import Column, Table
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
 
-# A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
-_PIPE_WIDTH = 10_000
-# By these somebody may ask for what terminals get.
-_ASKS_FOR_A_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")
+PIPE_WIDTH = 10_000  # Nothing is wrapped or cut in a pipe, so that other programs find whole lines.
+TERMINAL_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")  # They ask for what terminals get.
+
+ThingT = TypeVar("ThingT")
 
 
 def results() -> Console:
@@ -36,8 +37,44 @@ def notes() -> Console:
 
 def goes_to_a_pipe() -> bool:
     """Return True if results go to a file or another program, as the console for them does."""
-    is_plain = not sys.stdout.isatty() and os.environ.keys().isdisjoint(_ASKS_FOR_A_TERMINAL)
+    is_plain = not sys.stdout.isatty() and os.environ.keys().isdisjoint(TERMINAL_VARIABLES)
     return is_plain or not results().is_terminal
+
+
+def print_json(content: Any, indent: int | None = 2) -> None:
+    """Write a JSON document to stdout: dataclasses as objects, paths as strings; without ``indent`` it is one line."""
+    typer.echo(json.dumps(content, indent=indent, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def print_outcome(line: str, facts: Any, *, as_json: bool) -> None:
+    """Say what a command has done: in a line, or its facts as JSON."""
+    if as_json:
+        print_json(facts)
+    else:
+        results().print(line, soft_wrap=True)
+
+
+def print_listing(
+    things: Sequence[ThingT],
+    columns: Iterable[str | Column],
+    cells: Callable[[ThingT], Iterable[RenderableType]],
+    *,
+    as_json: bool,
+    empty: str = "",
+) -> None:
+    """Print things as JSON or as the rows of a table; ``empty`` is said where there are none."""
+    if as_json:
+        print_json(things)
+    elif things:
+        print_table(columns, map(cells, things), results())
+    else:
+        results().print(empty)
 
 
 def table(*columns: str | Column, title: str = "") -> Table:
@@ -107,17 +144,13 @@ def or_dash(value: float | None, form: str) -> str:
     return "–" if value is None or value != value else format(value, form)
 
 
-def print_json(content: Any, indent: int | None = 2) -> None:
-    """Write a JSON document to stdout, paths as strings; without ``indent`` it is one line."""
-    typer.echo(json.dumps(content, indent=indent, ensure_ascii=False, default=str))
-
-
-def print_outcome(line: str, facts: Any, *, as_json: bool) -> None:
-    """Say what a command has done: in a line, or its facts as JSON."""
-    if as_json:
-        print_json(facts)
-    else:
-        results().print(line, soft_wrap=True)
+def confirm(question: str, *, yes: bool, told: str) -> None:
+    """Ask, unless ``yes`` was typed; where nobody can answer, raise an error that begins with what would be done."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInputError(f"{told}; add --yes to do it")
+    typer.confirm(question, abort=True, err=True)
 
 
 class ResultConsole(Console):
@@ -133,7 +166,7 @@ def _console(*, stderr: bool) -> Console:
     console = ResultConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     is_terminal = not console.file.closed and console.file.isatty()
     if not is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PIPE_WIDTH
+        console.width = PIPE_WIDTH
     return console
 
 

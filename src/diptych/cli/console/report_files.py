@@ -37,7 +37,7 @@ def available_tasks(names: Sequence[str] | None, kind: str, tasks: Sequence[Task
         )
     for task in (task for task in tasks if task not in here):
         needs = f"{', '.join(task.data.files)} in {task.data.expected_folder}"
-        stages.note(f"not on this machine: {task.title}; needs {needs}, see `diptych datasets {task.dataset}`")
+        stages.note(f"not on this machine: {task.title}; needs {needs}, see `diptych datasets show {task.dataset}`")
     return here
 
 
