@@ -21,7 +21,7 @@ class BenchGroup(Group):
 
 bench = typer.Typer(
     cls=BenchGroup,
-    help="Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
+    help="Run benchmarks: one by its name, or methods on many tasks.",
 )
 bench.command("task")(studies.bench)
 bench.command("run")(run.bench_run)

@@ -27,8 +27,8 @@ from diptych.errors import InvalidInputError, counted
 if TYPE_CHECKING:
     from diptych.collection import Collection, Item
 
-album = typer.Typer(cls=Group, help="Albums: items under a title, in an order of your own; also --filter album:TITLE.")
-saved = typer.Typer(cls=Group, help="Saved searches: under names, run again each time they are asked for.")
+album = typer.Typer(cls=Group, help="Keep items under a title, in an order of your own.")
+saved = typer.Typer(cls=Group, help="Keep searches under names, and run them again.")
 
 TitleArgument = Annotated[str, typer.Argument(metavar="TITLE", help="The title of the album.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the saved search.")]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 clicks = typer.Typer(
     cls=Group,
-    help="The click log of `diptych serve`: its size, what is asked, export, comparisons of search models, deletion.",
+    help="Look at the click log of `diptych serve`, export it, delete it.",
 )
 
 

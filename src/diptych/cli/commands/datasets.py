@@ -39,7 +39,7 @@ NameArgument = Annotated[
 
 @datasets.callback()
 def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the data sets, show one, download one, or generate pictures."""
+    """List the data sets, show or download one."""
     if context.invoked_subcommand is not None:
         return
     from diptych.data import data_folder, describe_datasets

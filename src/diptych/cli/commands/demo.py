@@ -39,7 +39,7 @@ def demo(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Index photographs that come with Diptych, show three searches, and open the page."""
+    """Try it: index photographs, and open the page."""
     from diptych.cli.answers import SearchSettings, search_and_print
 
     stages = Stages(quiet=quiet)

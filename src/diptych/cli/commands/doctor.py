@@ -30,7 +30,7 @@ EXTRAS = {
 
 
 def doctor(device: DeviceOption = "auto", as_json: JsonOption = False) -> None:
-    """Say what is installed here, where things are kept, and what is wrong with them.
+    """Say what is installed here, and what is wrong.
 
     The exit status is 1 if the collection here or a joint model cannot be used.
     """

@@ -99,7 +99,10 @@ def evaluate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
+    """Measure a method on a data set, in both directions.
+
+    It is fitted on the training part and measured on the test part.
+    """
     from diptych.benchmark.experiment import Experiment
     from diptych.cli.arguments import build_encoders, parse_assignments
 

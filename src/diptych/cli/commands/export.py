@@ -57,7 +57,7 @@ def export(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Export items, or pictures as a folder, a zip file or a gallery for a browser, and print where they are."""
+    """Export items, or pictures as a folder, zip file or gallery."""
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     chosen = {"search": search, "filter": filter, "album": album, "saved": saved}

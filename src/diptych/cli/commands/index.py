@@ -119,9 +119,10 @@ def index(
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make the pictures of a folder searchable, or bring the collection up to date.
+    """Make the pictures of a folder searchable.
 
-    Only what is new or changed is read; run it again whenever the folder has changed, or let it --watch.
+    A collection that is there is brought up to date: only what is new or changed is read. Run it again whenever the
+    folder has changed, or let it --watch.
     """
     from diptych.cli.indexing import IndexRequest, index_folder, unpack_into, watch_folder
 

@@ -47,7 +47,7 @@ def add(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Add pictures to a collection, or captions, labels and metadata to pictures that are in it."""
+    """Add pictures, or captions, labels and metadata to pictures."""
     from diptych.cli.arguments import parse_assignments
     from diptych.cli.commands.index import counts, report_skipped, summarise
     from diptych.cli.indexing import SKIPPED_FILE
@@ -123,7 +123,7 @@ def items(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List items page by page; what others add or remove meanwhile makes none come twice or be left out."""
+    """List items page by page."""
     with open_collection(collection, quiet=quiet) as opened:
         page = opened.page(filter, sort=sort, descending=descending, cursor=cursor, limit=limit)
         if as_json:
@@ -148,7 +148,10 @@ def remove(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
+    """Remove items from a collection; no file is deleted.
+
+    The next `index` of the folder adds what is still there again.
+    """
     if (not items) == (filter is None):
         raise InvalidInputError("say what to remove: paths or ids, or --filter, not both")
     with open_collection(collection, quiet=quiet) as opened:
@@ -191,7 +194,7 @@ def duplicates(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List pictures that show the same: copies, and nearly equal ones."""
+    """List copies and nearly equal pictures."""
     with open_collection(collection, quiet=quiet) as opened:
         groups = opened.duplicates(None if only_exact else threshold)
         if as_json:

@@ -70,7 +70,10 @@ def learn(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from clicks, compare with the present search model on later searches, and keep the better."""
+    """Learn from clicks, and keep what is better.
+
+    Later searches of other people compare it with the present search model.
+    """
     from diptych.collection.learning import Learning
 
     stages = Stages(quiet=quiet)
@@ -186,7 +189,11 @@ def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> s
 
 
 def history(collection: CollectionArgument = None, as_json: JsonOption = False) -> None:
-    """List the changes of the search model and the comparisons that changed nothing, the latest last."""
+    """List the changes of the search model, the latest last.
+
+    Comparisons that changed nothing are in it, too. Items have no history: `backup` and `restore` go back to an earlier
+    state.
+    """
     from diptych.collection.learning.retriever_training import rolls_back_to
 
     with open_collection(collection) as opened:
@@ -215,7 +222,7 @@ def rollback(
     collection: CollectionArgument = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go back to the search model before the last change: by `train`, `learn`, or `index --retriever`."""
+    """Go back to the search model before the last change."""
     from diptych.collection.learning import rollback as roll_back
 
     with open_collection(collection) as opened:
@@ -237,7 +244,10 @@ def rehearse(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Try another search model (retriever) on the collection's own captions and logged queries; change nothing."""
+    """Try another search model (retriever); change nothing.
+
+    It answers the collection's own captions and logged queries beside the present one.
+    """
     from diptych.cli.arguments import load_retriever
     from diptych.collection.learning import Rehearsal
 

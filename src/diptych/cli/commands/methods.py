@@ -28,7 +28,7 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[METHOD]", help="Show this method in detail.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the methods: what each learns from and when to use it."""
+    """List the methods, or show one: when to use it."""
     from diptych.models import find_model, model_classes
 
     if name is not None:
@@ -64,7 +64,7 @@ def encoders(
     name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the encoders: what each is for, and what to install where one is not ready."""
+    """List the encoders of pictures and texts, or show one."""
     from diptych.cli.arguments import encoder_classes, find_encoder
 
     if name is not None:

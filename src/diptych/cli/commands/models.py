@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 models = typer.Typer(
     cls=Group,
-    help="Joint models such as CLIP and SigLIP 2: list, fetch, check, update, export, remove.",
+    help="Fetch joint models such as CLIP and SigLIP 2, and check them.",
 )
 
 NameArgument = Annotated[

@@ -101,10 +101,11 @@ def serve(
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
-    """Serve collections as a web page and a REST API, for this machine alone unless told otherwise.
+    """Serve collections as a web page and a REST API.
 
-    Everyone on this machine may search. Writing needs the token, or the page of somebody who signed in: --open does
-    that, and so does the address printed for it, once. Ctrl+C finishes what is running and ends.
+    It listens to this machine alone unless told otherwise. Everyone on this machine may search. Writing needs the
+    token, or the page of somebody who signed in: --open does that, and so does the address printed for it, once.
+    Ctrl+C finishes what is running and ends.
     """
     check_packages()
     if watch and read_only:

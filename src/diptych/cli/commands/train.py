@@ -61,10 +61,11 @@ def train(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from captions or labels, and take what was learned only if it is better by more than luck.
+    """Learn from captions or labels, and keep what is better.
 
-    Pictures that are kept back judge the new search model beside the present one; other photographs and queries for
-    nothing tell whether it still knows the rest. `diptych rollback` goes back.
+    It has to be better by more than luck. Pictures that are kept back judge the new search model beside the present
+    one; other photographs and queries for nothing tell whether it still knows the rest. `diptych rollback` goes
+    back.
     """
     from diptych.cli.arguments import parse_assignments
     from diptych.collection.learning import Training

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
-    """Show what a collection holds, which search model it uses, and what the last run could not read."""
+    """Show what a collection holds, and what could not be read."""
     with open_collection(collection, quiet=True) as opened:
         state = opened.status()
     if as_json:
@@ -67,7 +67,7 @@ def verify(
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare every row of a collection with its checksum, and say what is damaged or missing.
+    """Find damaged and missing data by checksums.
 
     The exit status is 1 if anything is wrong; `diptych repair` makes again what can be made again.
     """
@@ -80,10 +80,10 @@ def repair(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make damaged rows again where that is possible, and drop what nothing uses.
+    """Make damaged data again where that is possible.
 
-    What searches compare, thumbnails and indexes are made again from pictures and captions. What cannot be made again
-    is named, and the exit status is 1: restore it from a backup.
+    What nothing uses is dropped. What searches compare, thumbnails and indexes are made again from pictures and
+    captions. What cannot be made again is named, and the exit status is 1: restore it from a backup.
     """
     with open_collection(collection, quiet=quiet) as opened:
         _report(opened.repair(), opened.place, as_json=as_json)
@@ -124,10 +124,11 @@ def backup(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a collection, as it is at one moment, to a new folder; others may search it and write to it meanwhile.
+    """Write a collection to a new folder, as it is at one moment.
 
-    Pictures are not copied: back them up as all your files. Neither are caches, which are made again when they
-    are needed. The folder appears when it is whole; `diptych restore` makes a collection of it.
+    Others may search it and write to it meanwhile. Pictures are not copied: back them up as all your files. Neither
+    are caches, which are made again when they are needed. The folder appears when it is whole; `diptych restore`
+    makes a collection of it.
     """
     from diptych.collection import backup_collection
 
@@ -165,7 +166,7 @@ def restore(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a collection of a backup, check every file of it, and say what it holds."""
+    """Make a collection of a backup, and check it."""
     from diptych.collection import restore_collection
     from diptych.collection.trusted_root import untrusted_root
 
