@@ -30,14 +30,9 @@ from diptych.encoders import TfidfTopics
 from diptych.encoders.image.picture_decoding import read_picture
 from diptych.models import LDSP, MNiL
 from diptych.models.neural._torch import choose_device, torch_package
-from diptych.models.neural.mnil._joint_training import EpochRecord
-from diptych.models.neural.mnil._picture_tower import (
-    ConvolutionPlan,
-    PictureTower,
-    packaged_resnet,
-    read_weights,
-    write_weights,
-)
+from diptych.models.neural.mnil._networks import PictureNetwork
+from diptych.models.neural.mnil._parameters import EpochRecord
+from diptych.models.neural.mnil._plan import ConvolutionPlan, packaged_resnet, read_weights, write_weights
 
 PHOTOS = "flickr8k.npz"
 WEIGHTS = "resnet50.npz"
@@ -88,10 +83,10 @@ def unpacked(folder: Path, part: str) -> tuple[np.ndarray, list[str], np.ndarray
 def resnet_features(pictures: np.ndarray, weights: Path) -> np.ndarray:
     """Return the pooled features of ResNet-50 as it comes."""
     torch, device = torch_package(), choose_device("auto")
-    tower = PictureTower(ConvolutionPlan.resnet50(), read_weights(weights), rng=np.random.default_rng(0), device=device)
+    network = PictureNetwork(ConvolutionPlan.resnet50(), read_weights(weights), np.random.default_rng(0)).to(device)
     with torch.no_grad():
         blocks = np.array_split(pictures, -(-len(pictures) // 100))
-        return np.concatenate([tower.features(tower.tensor(block)).cpu().numpy() for block in blocks])
+        return np.concatenate([network(torch.from_numpy(block).to(device)).cpu().numpy() for block in blocks])
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:

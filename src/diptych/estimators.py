@@ -79,10 +79,14 @@ def _parameters_of(constructor: Any) -> dict[str, inspect.Parameter]:
     return dict(list(inspect.signature(constructor).parameters.items())[1:])
 
 
-def parameter_types(cls: type) -> dict[str, Any]:
-    """Return the types of a constructor's parameters by name; those of a dataclass are resolved where they stand."""
+def parameter_types(cls: type, *, include_extras: bool = False) -> dict[str, Any]:
+    """Return the types of a constructor's parameters by name; those of a dataclass are resolved where they stand.
+
+    ``include_extras`` keeps what ``Annotated`` says besides the type.
+    """
     owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
-    return get_type_hints(owner if "__dataclass_fields__" in vars(owner) else vars(owner)["__init__"])
+    source = owner if "__dataclass_fields__" in vars(owner) else vars(owner)["__init__"]
+    return get_type_hints(source, include_extras=include_extras)
 
 
 def clone(estimator: Estimator) -> Estimator:

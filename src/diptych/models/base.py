@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +16,7 @@ from diptych.estimators import BaseEstimator, scikit_learn
 from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.labels import Targets
 from diptych.models.linear import project
+from diptych.models.parameters import check_parameters
 from diptych.space import DIRECTIONS, Space
 
 Need = Literal["pairs", "labels", "clicks"]
@@ -184,7 +183,8 @@ class CrossModalModel(BaseEstimator):
             raise ModelFileError(f"{said}; fit the model again") from None
 
     def _check_parameters(self) -> None:
-        """Raise for a parameter that cannot be used, before any row is looked at."""
+        """Raise for a parameter that cannot be used, before any row is looked at: types say what they may be."""
+        check_parameters(self)
         if hasattr(self, "metric"):
             Space(self.metric)
 
@@ -274,44 +274,6 @@ def load_model(folder: str | PathLike[str]) -> CrossModalModel:
     CCA()
     """
     return CrossModalModel.load(folder)
-
-
-def check_number(name: str, value: object, *, low: float, high: float = math.inf, open_low: bool = False) -> None:
-    """Raise unless ``value`` is a finite number in the interval."""
-    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    if not (math.isfinite(number) and (low < number if open_low else low <= number) and number <= high):
-        left, right = "(" if open_low else "[", ")" if high == math.inf else "]"
-        raise InvalidInputError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}")
-
-
-def check_count(name: str, value: object) -> int:
-    """Return ``value`` as an int, or raise unless it is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
-    return int(value)
-
-
-def check_numbers(model: object, *names: str, low: float, high: float = math.inf, open_low: bool = False) -> None:
-    """Raise unless each of these parameters of ``model`` is a finite number in the interval."""
-    for name in names:
-        check_number(name, getattr(model, name), low=low, high=high, open_low=open_low)
-
-
-def check_counts(model: object, *names: str) -> None:
-    """Raise unless each of these parameters of ``model`` is a whole number of at least 1."""
-    for name in names:
-        check_count(name, getattr(model, name))
-
-
-def check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def check_components(value: int | None, available: int, *, name: str = "n_components") -> int:
-    """Return how many components to keep; ``None`` keeps all that are available."""
-    return available if value is None else min(check_count(name, value), available)
 
 
 class LinearProjectionModel(CrossModalModel):

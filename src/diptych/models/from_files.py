@@ -13,9 +13,10 @@ from diptych.arrays import AnyArray
 from diptych.cluster import Workers, merge_in_pairs, open_workers
 from diptych.data import FeatureFiles, open_features
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, check_count
+from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
 from diptych.models.moments import MomentModel, Moments
+from diptych.models.parameters import check_count
 from diptych.models.registry import model_classes
 from diptych.models.semantic.classifier_pair import CorrelatedInputs
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import CrossModalModel, Need, Side, check_choice, check_components
+from diptych.models.base import CrossModalModel, Need, Side
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.linear import centre, column_deviations, column_means, project
 from diptych.models.moments import moments
+from diptych.models.parameters import Count, check_components
 from diptych.space import Space
 
 RowScaling = Literal["none", "l1", "l2", "hellinger"]
@@ -64,8 +65,8 @@ class Preprocessed(CrossModalModel):
     texts: RowScaling = "none"
     image_parts: tuple[int, ...] | None = None
     standardize: bool = False
-    image_components: int | None = None
-    text_components: int | None = None
+    image_components: Count | None = None
+    text_components: Count | None = None
 
     @property
     def space(self) -> Space:
@@ -105,8 +106,6 @@ class Preprocessed(CrossModalModel):
         return self._scale("image", image_rows), self._scale("text", text_rows)
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
-        check_choice("images", self.images, ROW_SCALINGS)
-        check_choice("texts", self.texts, ROW_SCALINGS)
         if self.image_parts is not None and sum(self.image_parts) != images.shape[1]:
             raise InvalidInputError(f"image_parts must sum to the {images.shape[1]} features, got {self.image_parts!r}")
         images, texts = self._scale_image_rows(images), scale_rows(texts, self.texts)

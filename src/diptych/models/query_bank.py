@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import SIDES, CrossModalModel, Need, Side, check_counts, check_number
+from diptych.models.base import SIDES, CrossModalModel, Need, Side
 from diptych.models.fusion.score_fusion import LinearForm
+from diptych.models.parameters import Count, NonNegative
 from diptych.space import Space
 
 _SCORES_AT_ONCE = 1 << 22
@@ -74,10 +75,10 @@ class QueryBankNormalized(CrossModalModel):
     space = Space("corrected")
 
     model: CrossModalModel
-    strength: float = 0.7
-    text_strength: float | None = None
-    n_nearest: int = 20
-    bank_size: int = 1500
+    strength: NonNegative = 0.7
+    text_strength: NonNegative | None = None
+    n_nearest: Count = 20
+    bank_size: Count = 1500
     random_state: int = 0
 
     @classmethod
@@ -118,12 +119,9 @@ class QueryBankNormalized(CrossModalModel):
         return np.column_stack(columns)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not isinstance(self.model, CrossModalModel):
             raise InvalidInputError(f"model must be a model such as CCA(), got {self.model!r}")
-        check_number("strength", self.strength, low=0)
-        if self.text_strength is not None:
-            check_number("text_strength", self.text_strength, low=0)
-        check_counts(self, "n_nearest", "bank_size")
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self.model_ = clone(self.model).fit(images, texts, labels)

@@ -10,8 +10,9 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need, Side, check_count
+from diptych.models.base import CrossModalModel, Need, Side
 from diptych.models.labels import Targets
+from diptych.models.parameters import Count
 from diptych.space import Space
 
 
@@ -43,11 +44,11 @@ class Random(CrossModalModel):
     title: ClassVar[str] = "random"
     space = Space("cosine")
 
-    n_components: int = 16
+    n_components: Count = 16
     random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_count("n_components", self.n_components)
+        """Learn nothing."""
 
     def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         salt = f"{side}:{self.random_state}:".encode()

@@ -145,15 +145,6 @@ def test_bad_input_gets_one_clear_error(model, clicked):
 @pytest.mark.parametrize(
     ("cls", "parameters", "message"),
     [
-        ("text2image", {"n_neighbours": 0}, "n_neighbours must be an integer"),
-        ("text2image", {"min_similarity": 1.5}, "min_similarity must be a number"),
-        ("text2image", {"clicks": "ln"}, "clicks must be one of 'log1p', 'log'"),
-        ("text2image", {"normalisation": "max"}, "normalisation must be one of"),
-        ("image2text", {"image_similarity": "dot"}, "image_similarity must be one of"),
-        ("image2text", {"max_queries": 0}, "max_queries must be"),
-        ("online-classification", {"n_images": 0}, "n_images must be"),
-        ("psi", {"decay": 0.0}, "decay must be"),
-        ("psi", {"n_components": 0}, "n_components must be"),
         ("psi", {"min_clicks": 100.0}, "lower min_clicks"),
         ("devise", {"vectors": "nowhere.txt"}, "does not exist"),
     ],

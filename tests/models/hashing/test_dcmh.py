@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from diptych.codes import pack_signs
-from diptych.errors import InvalidInputError
 from diptych.models import DCMH
 from diptych.models.hashing.dcmh import HashObjective
 from diptych.models.neural._torch import torch_package
@@ -104,12 +103,3 @@ def test_the_seed_decides(several) -> None:
     first, again, other = (DCMH(**parameters, random_state=seed).fit(images, texts, labels) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.decision_images(images), again.decision_images(images))
     assert not np.array_equal(first.decision_images(images), other.decision_images(images))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [({"gamma": -1}, "gamma"), ({"n_compared": 0}, "n_compared"), ({"text_hidden": "8"}, "text_hidden")],
-)
-def test_wrong_parameters_are_named(several, parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        DCMH(**parameters).fit(*several)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.errors import InvalidInputError
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import DLFH
 from diptych.models.hashing import dlfh
@@ -132,9 +131,3 @@ def test_what_cannot_be_learned_scores_as_chance():
         result = evaluate(model.encode_images(images[60:]), model.encode_texts(texts[60:]), model.space, truth, [AP()])
         gaps.append(result.mean[AP()] - result.chance[AP()])
     assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
-
-
-def test_parameters_are_checked(problem):
-    for wrong in ({"strength": 0}, {"hash_functions": "tree"}, {"n_columns": 0}, {"regularization": -1}, {"n_bits": 0}):
-        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-            problem.fit(DLFH(**wrong))

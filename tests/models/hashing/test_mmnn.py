@@ -87,15 +87,6 @@ def test_without_validation_all_epochs_are_trained() -> None:
     assert len(MMNN(n_bits=4, hidden=(8,), epochs=7, validation=0.0).fit(*classes(40)).losses_) == 7
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [({"margin": 0}, "margin"), ({"within": -1}, "within"), ({"hidden": 5}, "hidden"), ({"n_bits": 0}, "n_bits")],
-)
-def test_wrong_parameters_are_named(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        MMNN(**parameters).fit(*classes(40))
-
-
 class Stopped(Exception):
     """What a test raises in the middle of training."""
 

@@ -109,19 +109,3 @@ def test_deep_ts_is_the_decision_of_deep_sm(trained: DeepSM) -> None:
     by_probability = DeepTS(classifier=DeepSM(epochs=2), rest="by_prob").fit(*rings(60))
     assert by_probability.encode_images(images).shape == (200, 4)
     assert issubclass(DeepTS, TS)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"dropout": 1.0}, "dropout"),
-        ({"loss": "hinge"}, "loss"),
-        ({"epochs": 0}, "epochs"),
-        ({"temperature": 0}, "temperature"),
-        ({"image_hidden": (0,)}, "image_hidden"),
-        ({"device": "tpu"}, "device"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        DeepSM(**parameters).fit(*rings(60))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.errors import InvalidInputError
 from diptych.models.neural._layers import (
     StandardView,
-    check_sizes,
     for_raw_rows,
     held_out_rows,
     run_layers,
 )
-from diptych.models.neural._torch import Tower, choose_device
+from diptych.models.neural._torch import Tower
 
 
 def test_no_class_leaves_training_and_the_share_is_held_out() -> None:
@@ -44,12 +42,3 @@ def test_dropout_keeps_the_mean_and_is_off_when_not_training() -> None:
     assert np.std(dropped) > 0
     assert np.mean(dropped) == pytest.approx(whole, abs=4 * np.std(dropped) / np.sqrt(60))
     assert tower.outputs(rows).item() == whole
-
-
-def test_wrong_sizes_and_devices_are_named() -> None:
-    with pytest.raises(InvalidInputError, match="hidden must be a tuple"):
-        check_sizes("hidden", 256)
-    with pytest.raises(InvalidInputError, match="each size in hidden"):
-        check_sizes("hidden", (256, 0))
-    with pytest.raises(InvalidInputError, match="device must be one of"):
-        choose_device("gpu")

@@ -171,19 +171,3 @@ def test_only_training_needs_pytorch(problem, tmp_path, monkeypatch) -> None:
     np.testing.assert_array_equal(load_model(tmp_path / "model").encode_images(problem.images), expected)
     with pytest.raises(MissingPackageError, match=r"diptych\[deep\]"):
         LDSP(**SMALL).fit(problem.images, problem.texts)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"margin": 0}, "margin"),
-        ({"n_violators": 0}, "n_violators"),
-        ({"relevance": "clicks"}, "relevance"),
-        ({"text_structure": -1}, "text_structure"),
-        ({"validation": 1.0}, "validation"),
-        ({"text_hidden": 5}, "text_hidden"),
-    ],
-)
-def test_wrong_parameters_are_named(problem, parameters, message) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        LDSP(**{**SMALL, **parameters}).fit(problem.images, problem.texts)

@@ -15,7 +15,7 @@ import torch
 
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import LDSP, DeepSM
-from diptych.models.neural._torch import TorchAdam, Tower
+from diptych.models.neural._torch import Descent, Tower
 from diptych.models.neural._training_loop import (
     CheckpointFile,
     EpochReport,
@@ -32,7 +32,7 @@ def small_tower(seed: int = 0) -> Tower:
     return Tower((4, 6, 3), dropout=0.3, rng=np.random.default_rng(seed), device="cpu", batch_norm=True)
 
 
-def trained(tower: Tower, descent: TorchAdam, steps: int) -> float:
+def trained(tower: Tower, descent: Descent, steps: int) -> float:
     loss = 0.0
     for _ in range(steps):
         value = (tower.outputs(ROWS, training=True) ** 2).mean()
@@ -59,7 +59,7 @@ def test_hidden_values_are_normalized_as_pytorch_does() -> None:
 
 def test_running_statistics_become_part_of_the_layers() -> None:
     tower = small_tower()
-    trained(tower, TorchAdam(tower.parameters, 0.0), 30)
+    trained(tower, Descent(tower.parameters, 0.0), 30)
     first, second, third, fourth = tower.layers()
     by_hand = np.maximum(ROWS @ first + second, 0) @ third + fourth
     np.testing.assert_allclose(by_hand, tower.outputs(ROWS).detach(), rtol=1e-4, atol=1e-5)
@@ -67,12 +67,12 @@ def test_running_statistics_become_part_of_the_layers() -> None:
 
 def test_a_restored_training_goes_on_to_the_same_bits() -> None:
     tower = small_tower()
-    descent = TorchAdam(tower.parameters, 0.1)
+    descent = Descent(tower.parameters, 0.1)
     trained(tower, descent, 5)
     states = tower.state(), descent.state()
     whole = trained(tower, descent, 5)
     other = small_tower(seed=9)
-    again = TorchAdam(other.parameters, 0.1)
+    again = Descent(other.parameters, 0.1)
     other.restore(states[0])
     again.restore(states[1])
     assert trained(other, again, 5) == whole
@@ -83,7 +83,7 @@ def test_a_restored_training_goes_on_to_the_same_bits() -> None:
 def run_loop(judgements: list[float] | None, **settings) -> tuple[Tower, list[np.ndarray], list[EpochReport]]:
     """Train with given judgements and return the tower, its first layer after each epoch, and the reports."""
     tower = small_tower()
-    descent, rng, seen = TorchAdam(tower.parameters, 0.0), np.random.default_rng(0), []
+    descent, rng, seen = Descent(tower.parameters, 0.0), np.random.default_rng(0), []
 
     def train() -> float:
         loss = trained(tower, descent, 1)
@@ -96,7 +96,7 @@ def run_loop(judgements: list[float] | None, **settings) -> tuple[Tower, list[np
 
     loop = TrainingLoop(**{"epochs": 6, "patience": 2, **settings})
     epoch = timed_epoch(train, judge if judgements else None, 20)
-    return tower, seen, loop.run([tower], descent, epoch, EpochReport, rng)
+    return tower, seen, loop.run([tower], [descent], epoch, EpochReport, rng)
 
 
 def test_training_stops_in_time_and_keeps_the_best_epoch() -> None:

@@ -18,7 +18,6 @@ from diptych.models import (
     BipartiteCrossProduct,
     LogisticConcatenation,
     LogisticCrossProduct,
-    OneClassSVM,
     PairwiseSM,
     load_model,
 )
@@ -302,29 +301,6 @@ def test_metric_learning_beats_its_start_and_is_stationary():
 def test_metric_learning_has_as_many_components_as_asked_for():
     images, texts, _ = make_pairs(80)
     assert CMML(n_components=7).fit(images, texts).encode_texts(texts).shape == (80, 7)
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (LogisticCrossProduct(C=0), "C must be"),
-        (LogisticCrossProduct(ratio=0), "ratio must be"),
-        (LogisticCrossProduct(feature_share=0), "feature_share must be"),
-        (LogisticCrossProduct(feature_share=1.5), "feature_share must be"),
-        (LogisticCrossProduct(loss="hinge"), "loss must be"),
-        (LogisticCrossProduct(instances="items"), "instances must be"),
-        (PairwiseSM(loss="hinge"), "loss must be"),
-        (OneClassSVM(nu=0), "nu must be"),
-        (OneClassSVM(features="sum"), "features must be"),
-        (OneClassSVM(features="concat", kernel="rbf", gamma=0), "gamma must be"),
-        (CMML(sharpness=0), "sharpness must be"),
-        (CMML(ratio=0), "ratio must be"),
-        (LogisticConcatenation(ratio=0), "ratio must be"),
-    ],
-)
-def test_wrong_parameters_get_one_clear_error(model, message):
-    with pytest.raises(InvalidInputError, match=message):
-        model.fit(*make_pairs())
 
 
 @pytest.mark.parametrize(

@@ -226,21 +226,3 @@ def test_pairs_alone_teach_to_find_the_partner(model) -> None:
     assert model.losses_[-1] < 0.9 * model.losses_[0]
     # Chance is (1 + 1/2 + … + 1/30)/30, about 0.13; the inner product favours long points.
     assert model.score(images[100::2], texts[100::2]) > 0.4
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (WARP(margin=0), "margin"),
-        (WARP(max_draws=0), "max_draws"),
-        (WARP(max_norm=-1.0), "max_norm"),
-        (WARP(start="pca"), "start"),
-        (BiCMSRM(list_size=0), "list_size"),
-        (BiCMSRM(regularization=-1), "regularization"),
-        (PLRanking(beta=-1), "beta"),
-        (PLRanking(n_neighbors=0), "n_neighbors"),
-    ],
-)
-def test_wrong_parameters_are_named(problem, model, message) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        model.fit(problem.images, problem.texts, problem.labels)

@@ -14,8 +14,8 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.lru_cache import LRUCache
-from diptych.models.base import check_choice, check_count, check_number
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
+from diptych.models.parameters import Count, Fraction
 
 ClickScale = Literal["log1p", "log"]
 CLICK_SCALES: tuple[ClickScale, ...] = ("log1p", "log")
@@ -51,7 +51,6 @@ class LoggedClickModel(ClickModel):
     images_: FloatArray
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
-        self._check_parameters()
         # What was derived from an earlier fit.
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
             delattr(self, name)
@@ -69,9 +68,6 @@ class LoggedClickModel(ClickModel):
 
     def _neighbours(self, query: str) -> tuple[IntArray, FloatArray]:
         return self._sets.nearest(clean_query(query), len(self._sets))
-
-    def _check_parameters(self) -> None:
-        check_choice("clicks", self.clicks, CLICK_SCALES)
 
     def _kept_images(self, images: FloatArray) -> FloatArray:
         return unit_rows(images.astype(np.float32, copy=False))
@@ -160,19 +156,14 @@ class NeighbourQueryModel(LoggedClickModel):
     A query that is in the log itself, as a set of words, is its own and only neighbour.
     """
 
-    n_neighbours: int = 30
-    min_similarity: float = 0.3
+    n_neighbours: Count = 30
+    min_similarity: Fraction = 0.3
     clicks: ClickScale = "log1p"
 
     def answers(self, query: str) -> bool:
         """Tell whether a similar query was ever clicked; all scores are 0 otherwise."""
         self._check_fitted()
         return len(self._clicked(query).rows) > 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_neighbours", self.n_neighbours)
-        check_number("min_similarity", self.min_similarity, low=0, high=1)
 
     def _neighbours(self, query: str) -> tuple[IntArray, FloatArray]:
         found, similarities = self._sets.nearest(clean_query(query), self.n_neighbours, self.min_similarity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 import scipy
@@ -12,11 +12,11 @@ import scipy
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks.click_model import ClickModel, WordSets, query_table
 from diptych.models.labels import draw_until_right
 from diptych.models.linear import check_varies, column_deviations, column_means, project
 from diptych.models.optimisers import Adagrad
+from diptych.models.parameters import Count, Interval, NonNegative, Positive, PositiveFraction
 
 
 class QuerySide(Protocol):
@@ -148,21 +148,20 @@ _HELD_OUT_TRIPLETS = 20_000
 class MarginRankingModel(ClickModel):
     """Ranks pictures by ⟨Wᵀx, t(q)⟩; a subclass says what t(q) is in ``_query_side`` and ``_encode_queries``."""
 
-    max_words: int = 50000
-    margin: float = 1.0
-    min_clicks: float = 0.0
-    max_images: int = 20
-    epochs: int = 20
-    batch_size: int = 100
-    learning_rate: float = 0.05
-    decay: float = 0.9
-    held_out: float = 0.1
-    patience: int = 4
+    max_words: Count = 50000
+    margin: Positive = 1.0
+    min_clicks: NonNegative = 0.0
+    max_images: Count = 20
+    epochs: Count = 20
+    batch_size: Count = 100
+    learning_rate: Positive = 0.05
+    decay: PositiveFraction = 0.9
+    held_out: Annotated[float, Interval(0, 0.5)] = 0.1
+    patience: Count = 4
     random_state: int = 0
     projection_: FloatArray = field(init=False)
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
-        self._check_parameters()
         check_varies(images=images)
         rng = np.random.default_rng(self.random_state)
         sets, table = query_table(log)
@@ -223,10 +222,3 @@ class MarginRankingModel(ClickModel):
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
         return project(images, self.mean_, self.projection_)
-
-    def _check_parameters(self) -> None:
-        check_counts(self, "epochs", "batch_size", "max_images", "patience")
-        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
-        check_number("decay", self.decay, low=0, high=1, open_low=True)
-        check_number("min_clicks", self.min_clicks, low=0)
-        check_number("held_out", self.held_out, low=0, high=0.5)

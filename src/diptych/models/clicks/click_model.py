@@ -169,6 +169,7 @@ class ClickModel(CrossModalModel):
                 f"{len(log.images)} pictures; use the order of log.images"
             )
         check_scale(rows, name="images")
+        self._check_parameters()
         self._fit_clicks(log, rows)
         self.n_pairs_, self.n_image_features_ = log.n_triads, rows.shape[1]
         self._keep_names("image", column_names(images, name="images"))

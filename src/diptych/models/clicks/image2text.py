@@ -13,8 +13,8 @@ import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.encoders.text.word_pipeline import clean_query
-from diptych.models.base import check_choice, check_counts
 from diptych.models.clicks._logged_clicks import AnswerCache, ClickScale, LoggedClickModel, scaled_clicks
+from diptych.models.parameters import Count
 
 # Bytes of a block of approximate distances, and numbers in a block of differences.
 _BLOCK_BYTES = 1 << 27
@@ -114,8 +114,8 @@ class Image2Text(LoggedClickModel):
     why_no_points: ClassVar[str] = "a point would have one coordinate per query of the log"
     when_to_use: ClassVar[str] = "Scoring candidates for queries whose words, not the whole, are in the log."
 
-    n_neighbours: int = 50
-    max_queries: int = 30
+    n_neighbours: Count = 50
+    max_queries: Count = 30
     image_similarity: ImageSimilarity = "cosine"
     clicks: ClickScale = "log1p"
 
@@ -123,11 +123,6 @@ class Image2Text(LoggedClickModel):
         """Tell whether a log query that counts shares a word with ``query``; all scores are 0 otherwise."""
         self._check_fitted()
         return bool((self._text_parts([query]).data > 0).any())
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_counts(self, "n_neighbours", "max_queries")
-        check_choice("image_similarity", self.image_similarity, ("cosine", "inv_dist"))
 
     def _kept_images(self, images: FloatArray) -> FloatArray:
         return images.astype(np.float32)
@@ -207,7 +202,7 @@ def _squares(rows: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def _query_shares(table: scipy.sparse.csr_array, max_queries: int, scale: ClickScale) -> scipy.sparse.csr_array:
+def _query_shares(table: scipy.sparse.csr_array, max_queries: Count, scale: ClickScale) -> scipy.sparse.csr_array:
     by_image = table.tocsc()
     images = np.repeat(np.arange(table.shape[1]), np.diff(by_image.indptr))
     order = np.lexsort((by_image.indices, -by_image.data, images))
@@ -259,7 +254,7 @@ class ImageAnnotation(Image2Text):
     why_no_points: ClassVar[str] = "a point would have one coordinate per word of the log"
     when_to_use: ClassVar[str] = "Scoring candidates for single words, and naming what a picture shows."
 
-    def __init__(self, *, n_neighbours: int = 50, max_queries: int = 30, clicks: ClickScale = "log1p") -> None:
+    def __init__(self, *, n_neighbours: Count = 50, max_queries: Count = 30, clicks: ClickScale = "log1p") -> None:
         super().__init__(n_neighbours=n_neighbours, max_queries=max_queries, clicks=clicks)
 
     def annotation(self, image: FloatArray | Sequence[float], count: int = 10) -> list[tuple[str, float]]:

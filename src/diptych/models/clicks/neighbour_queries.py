@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks, unit_rows
-from diptych.models.base import check_choice, check_count
 from diptych.models.clicks._logged_clicks import NeighbourQueryModel, WeightedImages
+from diptych.models.parameters import Count
 
 Normalisation = Literal["sum", "count"]
 
@@ -75,13 +75,8 @@ class Text2Image(NeighbourQueryModel):
 
     when_to_use: ClassVar[str] = "A click log and nothing else: the strongest simple method for queries people repeat."
 
-    n_images: int = 50
+    n_images: Count = 50
     normalisation: Normalisation = "sum"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_images", self.n_images)
-        check_choice("normalisation", self.normalisation, ("sum", "count"))
 
     def _weighted_images(self, query: str) -> WeightedImages:
         rows, weights = super()._weighted_images(query).heaviest(self.n_images)
@@ -168,11 +163,7 @@ class OnlineClassification(NeighbourQueryModel):
     why_no_points: ClassVar[str] = "which clicked pictures count depends on the picture that is scored"
     when_to_use: ClassVar[str] = "Short lists of candidates for queries with several looks; cannot be indexed."
 
-    n_images: int = 5
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_images", self.n_images)
+    n_images: Count = 5
 
     def _scores(self, queries: Sequence[str], images: FloatArray) -> FloatArray:
         units = unit_rows(images.astype(np.float32, copy=False))

@@ -16,8 +16,8 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_count, check_number
 from diptych.models.clicks.click_model import ClickModel, WordSets
+from diptych.models.parameters import Count, Fraction, NonNegative, Positive
 
 _LEAST_CHANCE = 1e-9
 _APART = 2.0
@@ -196,11 +196,11 @@ class QueryMemory(ClickModel):
     mean_: FloatArray = field(init=False)
     axes_: FloatArray = field(init=False)
 
-    n_components: int = 256
-    noise: float = 1.0
+    n_components: Count = 256
+    noise: Positive = 1.0
     reach: bool = True
-    min_similarity: float = 0.3
-    prior: float = 10.0
+    min_similarity: Fraction = 0.3
+    prior: NonNegative = 10.0
 
     def fit_looks(
         self,
@@ -217,6 +217,7 @@ class QueryMemory(ClickModel):
 
         ``axes_of`` lends the principal axes of another one that was learned on the same pictures.
         """
+        self._check_parameters()
         features = as_matrix(images, name="images")
         if axes_of is None:
             self._fit_axes(features)
@@ -263,10 +264,6 @@ class QueryMemory(ClickModel):
         vars(self).pop("own_directions_", None)
 
     def _fit_axes(self, images: FloatArray) -> None:
-        check_count("n_components", self.n_components)
-        check_number("noise", self.noise, low=0, open_low=True)
-        check_number("min_similarity", self.min_similarity, low=0, high=1)
-        check_number("prior", self.prior, low=0)
         centred = images[:: -(-len(images) // _AXES_FROM)].astype(np.float64)
         self.mean_ = centred.mean(axis=0)
         centred -= self.mean_

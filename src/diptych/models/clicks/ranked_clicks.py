@@ -16,10 +16,10 @@ from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors, skip_gram
-from diptych.models.base import check_count, check_counts
 from diptych.models.clicks._margin_ranking import MarginRankingModel, QuerySide
 from diptych.models.clicks.click_model import WordSets
 from diptych.models.optimisers import Adagrad
+from diptych.models.parameters import Count, Positive
 
 
 class WordQueries:
@@ -112,16 +112,12 @@ class PSI(MarginRankingModel):
 
     when_to_use: ClassVar[str] = "A large click log whose queries combine known words anew."
 
-    n_components: int = 200
+    n_components: Count = 200
 
     def answers(self, query: str) -> bool:
         """Tell whether a word of ``query`` is known; all scores are 0 otherwise."""
         self._check_fitted()
         return any(word in self._columns for word in clean_query(query))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_counts(self, "n_components", "max_words")
 
     def _query_side(self, log: ClickLog, sets: WordSets, rng: np.random.Generator) -> tuple[QuerySide, BoolArray]:
         holders = np.bincount(sets.members, minlength=len(sets.words))
@@ -227,7 +223,7 @@ class DeViSE(MarginRankingModel):
     when_to_use: ClassVar[str] = "A click log, and queries with words that nobody has clicked for yet."
 
     vectors: str | PathLike[str] = "auto"
-    margin: float = 0.1
+    margin: Positive = 0.1
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a path is told as text, so that the model can be saved."""
@@ -240,10 +236,6 @@ class DeViSE(MarginRankingModel):
         """Tell whether a word of ``query`` has a vector; all scores are 0 otherwise."""
         self._check_fitted()
         return any(word in self._table for word in clean_query(query))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("max_words", self.max_words)
 
     def _query_side(self, log: ClickLog, sets: WordSets, rng: np.random.Generator) -> tuple[QuerySide, BoolArray]:
         own = self.vectors == "log"

@@ -7,9 +7,10 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray
-from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_numbers
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
 from diptych.models.linear import fix_signs, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
+from diptych.models.parameters import Count, NonNegative, check_components
 
 _GRAM_SIZE = 200
 
@@ -69,15 +70,10 @@ class CCA(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     variants: ClassVar[Variants] = {"CCA": {"weight_power": 0.0}}
 
-    n_components: int | None = None
-    regularization: float = 0.1
-    weight_power: float = 1.0
+    n_components: Count | None = None
+    regularization: NonNegative = 0.1
+    weight_power: NonNegative = 1.0
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, "regularization", "weight_power", low=0)
-        check_components(self.n_components, 1)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()

@@ -9,9 +9,10 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray
-from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel
 from diptych.models.linear import fix_signs, singular_noise
 from diptych.models.moments import MomentModel, Moments
+from diptych.models.parameters import Count, Positive, check_components
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,14 +54,9 @@ class CFA(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
     needs_covariances: ClassVar[bool] = False
 
-    n_components: int | None = None
+    n_components: Count | None = None
     scale: Literal["std", "none"] = "std"
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("scale", self.scale, ("std", "none"))
-        check_components(self.n_components, 1)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
@@ -120,16 +116,10 @@ class BLM(MomentModel, LinearProjectionModel):
     when_to_use: ClassVar[str] = "Pairs without labels, as a classic baseline of factor models."
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "alpha": [1.0, 10.0]}
 
-    n_components: int | None = 10
+    n_components: Count | None = 10
     variant: Literal["projections", "factors"] = "projections"
-    alpha: float = 500.0
+    alpha: Positive = 500.0
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("variant", self.variant, ("projections", "factors"))
-        check_number("alpha", self.alpha, low=0, open_low=True)
-        check_components(self.n_components, 1)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()

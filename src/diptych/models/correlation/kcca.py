@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import CrossModalModel, Side, check_choice, check_components, check_count, check_number
+from diptych.models.base import CrossModalModel, Side
 from diptych.models.correlation._kernels import (
     Kernel,
     KernelFeatures,
@@ -22,6 +22,7 @@ from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_means, fix_signs
 from diptych.models.moments import moments_of_blocks
+from diptych.models.parameters import Count, Fraction
 
 _EXACT_ROWS = 2500
 # From so many rows on the leading components are found by products; beyond these κ the factors lose digits.
@@ -89,23 +90,18 @@ class KCCA(CrossModalModel):
         "Pairs without labels on histograms or topics, when CCA is too rigid; slower to encode."
     )
 
-    n_components: int | None = 10
-    kappa: float = 0.5
+    n_components: Count | None = 10
+    kappa: Fraction = 0.5
     image_kernel: str = "auto"
     text_kernel: str = "auto"
     solver: Literal["auto", "exact", "cholesky", "nystrom"] = "auto"
-    rank: int = 1000
-    tolerance: float = 1e-3
+    rank: Count = 1000
+    tolerance: Fraction = 1e-3
     center: bool = True
     metric: str = "cosine"
     random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("kappa", self.kappa, low=0, high=1)
-        check_choice("solver", self.solver, ("auto", "exact", "cholesky", "nystrom"))
-        check_count("rank", self.rank)
-        check_components(self.n_components, 1)
-        check_number("tolerance", self.tolerance, low=0, high=1)
         check_varies(images=images, texts=texts)
         self.image_kernel_ = _chosen(self.image_kernel, images, "chi2_rbf")
         self.text_kernel_ = _chosen(self.text_kernel, texts, "intersection")

@@ -9,17 +9,10 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.models.base import (
-    FromTask,
-    Grid,
-    LinearProjectionModel,
-    Variants,
-    check_choice,
-    check_components,
-    check_number,
-)
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
 from diptych.models.linear import centre, fix_signs, project, relative_ridge, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
+from diptych.models.parameters import Count, NonNegative, check_components
 from diptych.space import Space
 
 # A component whose image scores carry less than this share of the variance is rounding.
@@ -73,7 +66,7 @@ class LinearRegression(MomentModel):
     grid: ClassVar[Grid] = {"regularization": [1e-3, 0.1, 1.0]}
 
     target: Literal["gallery", "texts", "images"] = "gallery"
-    regularization: float = 1e-4
+    regularization: NonNegative = 1e-4
     center: bool = True
 
     @property
@@ -82,11 +75,6 @@ class LinearRegression(MomentModel):
         if self.target == "gallery":
             return Space("cosine", split=getattr(self, "n_text_features_", None))
         return Space("cosine")
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("target", self.target, ("gallery", "texts", "images"))
-        check_number("regularization", self.regularization, low=0)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
@@ -155,14 +143,9 @@ class PLS(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
     variants: ClassVar[Variants] = {"PLS": {"text_points": "least_squares"}}
 
-    n_components: int | None = 10
+    n_components: Count | None = 10
     text_points: Literal["least_squares", "projection"] = "projection"
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("text_points", self.text_points, ("least_squares", "projection"))
-        check_components(self.n_components, 1)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()

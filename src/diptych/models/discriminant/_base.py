@@ -10,18 +10,11 @@ import numpy as np
 import scipy
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.models.base import (
-    CrossModalModel,
-    LinearProjectionModel,
-    Side,
-    check_choice,
-    check_components,
-    check_number,
-    check_numbers,
-)
+from diptych.models.base import CrossModalModel, LinearProjectionModel, Side
 from diptych.models.labels import ClassMeans
 from diptych.models.linear import fix_signs, project, rounding_level
 from diptych.models.moments import Moments
+from diptych.models.parameters import Count, NonNegative, PositiveFraction, check_components
 
 
 @dataclass(frozen=True)
@@ -76,19 +69,12 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
     = tr(D_a)/tr(D_b). Labels enter as shares that sum to one, and rows without any are left out.
     """
 
-    n_components: int | None = None
-    alpha: float = 5.0
+    n_components: Count | None = None
+    alpha: NonNegative = 5.0
     alignment: Alignment = "class_means"
-    energy: float = 0.95
-    regularization: float = 0.001
+    energy: PositiveFraction = 0.95
+    regularization: NonNegative = 0.001
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, "alpha", "regularization", low=0)
-        check_choice("alignment", self.alignment, ("class_means", "pairs"))
-        check_number("energy", self.energy, low=0, high=1, open_low=True)
-        check_components(self.n_components, 1)
 
     def _views(self, sums: Moments) -> Views:
         sums.check_varies()

@@ -9,10 +9,11 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_count, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need
 from diptych.models.discriminant._base import LabelRegressionModel, RegressionSums
 from diptych.models.labels import Targets
 from diptych.models.moments import MomentModel, Moments, moments
+from diptych.models.parameters import Count, NonNegative, Positive
 
 _LEAST_ROW = 1e-7
 _NOISE = 1e-13
@@ -66,17 +67,11 @@ class LCFS(MomentModel, LabelRegressionModel):
     labelled_only: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
-    sparsity: float = 0.1
-    low_rank: float = 0.001
-    smoothing: float = 1e-7
-    n_iter: int = 5
+    sparsity: NonNegative = 0.1
+    low_rank: NonNegative = 0.001
+    smoothing: Positive = 1e-7
+    n_iter: Count = 5
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, "sparsity", "low_rank", low=0)
-        check_number("smoothing", self.smoothing, low=0, open_low=True)
-        check_count("n_iter", self.n_iter)
 
     def _fit_moments(self, sums: Moments) -> None:
         scaled, classes = RegressionSums.of(sums), sums.known_labels.classes
@@ -180,15 +175,10 @@ class LGCFL(LabelRegressionModel):
     title: ClassVar[str] = "LGCFL, unofficial"
     grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
-    sparsity: float = 0.1
-    group_size: int = 8
-    n_iter: int = 10
+    sparsity: NonNegative = 0.1
+    group_size: Count = 8
+    n_iter: Count = 10
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("sparsity", self.sparsity, low=0)
-        check_counts(self, "group_size", "n_iter")
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         images, texts, targets = targets.with_labels_only(images, texts)

@@ -10,10 +10,11 @@ import numpy as np
 import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
+from diptych.models.base import FromTask, Grid, Need
 from diptych.models.discriminant._base import GeneralizedMultiviewModel, class_means
 from diptych.models.labels import Targets
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
+from diptych.models.parameters import Count
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -189,18 +190,11 @@ class GMMFA(GeneralizedMultiviewModel):
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1], "alpha": [1.0, 25.0]}
 
-    n_within: int = 50
-    n_between: int = 200
+    n_within: Count = 50
+    n_between: Count = 200
     between: Literal["overall", "per_class"] = "overall"
-    most_rows: int | None = 10_000
+    most_rows: Count | None = 10_000
     random_state: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_counts(self, "n_within", "n_between")
-        check_choice("between", self.between, ("overall", "per_class"))
-        if self.most_rows is not None:
-            check_count("most_rows", self.most_rows)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         images, texts, targets = targets.with_labels_only(images, texts)

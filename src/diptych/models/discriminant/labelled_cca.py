@@ -9,16 +9,7 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
-from diptych.models.base import (
-    FromTask,
-    Grid,
-    LinearProjectionModel,
-    Need,
-    check_choice,
-    check_components,
-    check_number,
-    check_numbers,
-)
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
 from diptych.models.linear import (
@@ -32,6 +23,7 @@ from diptych.models.linear import (
     whitener,
 )
 from diptych.models.moments import MomentModel, Moments
+from diptych.models.parameters import Count, NonNegative, Positive, check_components
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,15 +70,10 @@ class CCA3V(MomentModel, LinearProjectionModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "cca-3v"
 
-    n_components: int | None = None
-    regularization: float = 0.01
-    weight_power: float = 4.0
+    n_components: Count | None = None
+    regularization: NonNegative = 0.01
+    weight_power: NonNegative = 4.0
     metric: str = "cosine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, "regularization", "weight_power", low=0)
-        check_components(self.n_components, 1)
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
@@ -180,13 +167,11 @@ class ClusterCCA(WeightedPairsModel):
     title: ClassVar[str] = "cluster-CCA"
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
 
-    n_components: int | None = None
-    regularization: float = 0.1
+    n_components: Count | None = None
+    regularization: NonNegative = 0.1
     metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        check_number("regularization", self.regularization, low=0)
-        check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
         belongs = targets.indicator
         sizes = belongs.sum(axis=0)
@@ -252,18 +237,14 @@ class MLCCA(WeightedPairsModel):
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "ml-cca"
 
-    n_components: int | None = None
+    n_components: Count | None = None
     label_similarity: Literal["cosine", "exponential"] = "cosine"
-    sigma: float = 1.0
-    regularization: float = 0.25
+    sigma: Positive = 1.0
+    regularization: NonNegative = 0.25
     unit_texts: bool = False
     metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        check_choice("label_similarity", self.label_similarity, ("cosine", "exponential"))
-        check_number("sigma", self.sigma, low=0, open_low=True)
-        check_number("regularization", self.regularization, low=0)
-        check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
         images, texts, targets = targets.with_labels_only(images, texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)

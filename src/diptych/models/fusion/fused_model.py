@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,10 @@ from diptych.arrays import AnyArray, FloatArray, as_labels
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
-from diptych.models.base import SIDES, CrossModalModel, Side, check_choice, check_number
+from diptych.models.base import SIDES, CrossModalModel, Side
 from diptych.models.fusion._ranked_lists import HeldOutLists
 from diptych.models.fusion.score_fusion import CoordinateAscent, LinearForm, given_weights
+from diptych.models.parameters import Interval, check_choice
 from diptych.models.registry import method_name
 from diptych.space import Space
 
@@ -101,7 +102,7 @@ class FusedModel(CrossModalModel):
     image_columns: tuple[Columns, ...] | None = None
     text_columns: tuple[Columns, ...] | None = None
     measure: str = "map"
-    held_out: float = 0.2
+    held_out: Annotated[float, Interval(0, 0.9, open_low=True)] = 0.2
     random_state: int = 0
 
     @classmethod
@@ -127,7 +128,7 @@ class FusedModel(CrossModalModel):
             image_columns=_plain_columns(image_columns),
             text_columns=_plain_columns(text_columns),
         )
-        fused._check()
+        fused._check_parameters()
         for part in parts:
             part._check_fitted()
         fused.parts_ = list(parts)
@@ -172,7 +173,6 @@ class FusedModel(CrossModalModel):
         return {name: part.similarity(*view) for name, part, view in seen}
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
-        self._check()
         rng = np.random.default_rng(self.random_state)
         learned = (
             self._learned_weights(images, texts, labels, rng)
@@ -257,7 +257,8 @@ class FusedModel(CrossModalModel):
         numbered = [f"{name}-{plain[: place + 1].count(name)}" for place, name in enumerate(plain)]
         return tuple(own if plain.count(name) > 1 else name for name, own in zip(plain, numbered, strict=True))
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not isinstance(self.parts, (tuple, list)) or not self.parts:
             raise InvalidInputError(
                 "there is nothing to fuse: give parts=(CCA(), ...), or fitted ones to FusedModel.of"
@@ -278,9 +279,7 @@ class FusedModel(CrossModalModel):
             raise InvalidInputError(f"parts need different names, got {', '.join(self._names())}")
         if isinstance(self.weights, str):
             check_choice("weights", self.weights, ("average", "learned"))
-        check_choice("rescale", self.rescale, ("zscore", "none"))
         check_choice("measure", self.measure, tuple(MEASURES))
-        check_number("held_out", self.held_out, low=0, high=0.9, open_low=True)
         self._forms()
 
 

@@ -14,8 +14,8 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.estimators import BaseEstimator
 from diptych.metrics import NDCG, Measure
-from diptych.models.base import check_choice, check_counts, check_number
 from diptych.models.fusion._ranked_lists import RankedLists
+from diptych.models.parameters import Count, NonNegative, check_choice, check_parameters
 from diptych.space import IndexForm, Space
 
 
@@ -236,11 +236,11 @@ class CoordinateAscent(BaseEstimator):
     """
 
     measure: Measure = _NDCG
-    restarts: int = 5
-    tolerance: float = 1e-3
+    restarts: Count = 5
+    tolerance: NonNegative = 1e-3
     starts: Starts = "uniform"
     negative: bool = False
-    trials: int = 25
+    trials: Count = 25
     random_state: int = 0
 
     def fit(
@@ -324,11 +324,9 @@ class CoordinateAscent(BaseEstimator):
             yield np.array([-weight])
 
     def _check(self) -> None:
+        check_parameters(self)
         if not isinstance(self.measure, Measure):
             raise InvalidInputError(f"measure must be one of diptych.metrics such as AP(), got {self.measure!r}")
-        check_counts(self, "restarts", "trials")
-        check_number("tolerance", self.tolerance, low=0)
-        check_choice("starts", self.starts, ("uniform", "random"))
 
 
 class _MeasureByWeights:

@@ -11,9 +11,9 @@ import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.estimators import scikit_learn
-from diptych.models.base import check_count, check_counts, check_numbers
 from diptych.models.linear import column_means, fix_signs, whitener
 from diptych.models.moments import Moments
+from diptych.models.parameters import check_count
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,6 @@ class ScaledViews:
     def unscaled(self, both: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Split a map of the scaled views into one for each, to be applied to rows that are centred alone."""
         return both[: self.image_width] / self.image_scale, both[self.image_width :] / self.text_scale
-
-
-def check_factorisation(model: object) -> None:
-    """Raise unless the parameters of a method that factorises can be used."""
-    check_numbers(model, "balance", low=0, high=1)
-    check_numbers(model, "mu", "regularization", low=0, open_low=True)
-    check_counts(model, "max_iter")
-    check_numbers(model, "tol", low=0)
 
 
 class CollectiveFactorisation:

@@ -9,11 +9,12 @@ import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need
-from diptych.models.hashing._solvers import CollectiveFactorisation, ScaledViews, check_factorisation
+from diptych.models.hashing._solvers import CollectiveFactorisation, ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
+from diptych.models.parameters import Count, Fraction, NonNegative, Positive
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,16 +75,12 @@ class CMFH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, when galleries have both sides (unified codes)."
     grid: ClassVar[Grid] = {"mu": [1.0, 10.0]}
 
-    balance: float = 0.5
-    mu: float = 10.0
-    regularization: float = 0.001
-    max_iter: int = 100
-    tol: float = 1e-5
+    balance: Fraction = 0.5
+    mu: Positive = 10.0
+    regularization: Positive = 0.001
+    max_iter: Count = 100
+    tol: NonNegative = 1e-5
     legacy_scaling: bool = False
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_factorisation(self)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         views = ScaledViews.of(moments(images, texts))
@@ -181,15 +178,11 @@ class LCMFH(MomentModel, LinearHashingModel):
     grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
     label_view: ClassVar[LabelView] = "unit"
 
-    balance: float = 0.5
-    mu: float = 1.0
-    regularization: float = 0.001
-    max_iter: int = 20
-    tol: float = 1e-6
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_factorisation(self)
+    balance: Fraction = 0.5
+    mu: Positive = 1.0
+    regularization: Positive = 0.001
+    max_iter: Count = 20
+    tol: NonNegative = 1e-6
 
     def _fit_moments(self, sums: Moments) -> None:
         views, labels = ScaledViews.of(sums), sums.known_labels

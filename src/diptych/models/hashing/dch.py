@@ -9,11 +9,12 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need
 from diptych.models.hashing._solvers import ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.moments import moments
+from diptych.models.parameters import Count, NonNegative, Positive
 
 _ROUNDING = 1e-5
 
@@ -75,16 +76,13 @@ class DCH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels, learned as bits from the start, in linear time."
     grid: ClassVar[Grid] = {"projection_ridge": [0.001, 0.01, 0.1]}
 
-    classifier_ridge: float = 1.0
-    projection_ridge: float = 0.01
-    nu: float = 0.001
-    max_iter: int = 10
-    sweeps: int = 5
+    classifier_ridge: Positive = 1.0
+    projection_ridge: Positive = 0.01
+    nu: NonNegative = 0.001
+    max_iter: Count = 10
+    sweeps: Count = 5
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        check_numbers(self, "classifier_ridge", "projection_ridge", low=0, open_low=True)
-        check_number("nu", self.nu, low=0)
-        check_counts(self, "max_iter", "sweeps")
         views = ScaledViews.of(moments(images, texts))
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
         solvers = [

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import Grid, Need, Side, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
-from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, run_layers
-from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+from diptych.models.neural._layers import StandardView, for_raw_rows, run_layers
+from diptych.models.neural._torch import Descent, Device, Tower, choose_device, torch_package
+from diptych.models.parameters import Count, DropoutShare, NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -133,21 +134,21 @@ class DCMH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from thousands of labelled pairs, several labels an item too; needs PyTorch."
     grid: ClassVar[Grid] = {"eta": [0.1, 1.0]}
 
-    image_hidden: tuple[int, ...] = (256,)
-    text_hidden: tuple[int, ...] = (256,)
-    gamma: float = 1.0
-    eta: float = 0.1
+    image_hidden: tuple[Count, ...] = (256,)
+    text_hidden: tuple[Count, ...] = (256,)
+    gamma: NonNegative = 1.0
+    eta: NonNegative = 0.1
     balanced: bool = True
-    dropout: float = 0.5
-    learning_rate: float = 0.01
-    weight_decay: float = 5e-4
-    epochs: int = 100
-    batch_size: int = 128
-    n_compared: int = 4096
+    dropout: DropoutShare = 0.5
+    learning_rate: Positive = 0.01
+    weight_decay: NonNegative = 5e-4
+    epochs: Count = 100
+    batch_size: Count = 128
+    n_compared: Count = 4096
     device: Device = "auto"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        hidden = self._check()
+        hidden = self.image_hidden, self.text_hidden
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
         rng = np.random.default_rng(self.random_state)
         device = choose_device(self.device)
@@ -169,7 +170,7 @@ class DCMH(HashingModel):
         objective = HashObjective(indicator, self.gamma, self.eta, self.n_compared, self.balanced)
         # The first outputs are noise, as in the paper: from equal ones the bits could never tell themselves apart.
         outputs = [tower.tensor(rng.normal(size=(len(known), self.n_bits)).astype(np.float32)) for tower in towers]
-        descents = [TorchAdam(tower.parameters, self.weight_decay) for tower in towers]
+        descents = [Descent(tower.parameters, self.weight_decay) for tower in towers]
         losses = np.zeros((self.epochs, 2))
         for epoch in range(self.epochs):
             rate = self.learning_rate * (1 - epoch / self.epochs)
@@ -187,10 +188,3 @@ class DCMH(HashingModel):
 
     def _decide(self, side: Side, rows: FloatArray) -> FloatArray:
         return run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu")
-
-    def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        check_counts(self, "epochs", "batch_size", "n_compared")
-        check_numbers(self, "gamma", "eta", "weight_decay", low=0)
-        check_number("dropout", self.dropout, low=0, high=0.99)
-        check_number("learning_rate", self.learning_rate, low=0, open_low=True)
-        return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, Side, check_choice, check_count, check_counts, check_number
+from diptych.models.base import Grid, Need, Side
 from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, project, whitener
 from diptych.models.moments import moments
+from diptych.models.parameters import Count, Positive
 
 HashFunctions = Literal["ridge", "kernel"]
 
@@ -114,13 +115,13 @@ class DLFH(KernelHashingModel):
     when_to_use: ClassVar[str] = "Codes from labels in time linear in the pairs, with bits that are never relaxed."
     grid: ClassVar[Grid] = {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]}
 
-    strength: float = 8.0
-    n_columns: int | None = None
-    max_iter: int = 30
+    strength: Positive = 8.0
+    n_columns: Count | None = None
+    max_iter: Count = 30
     hash_functions: HashFunctions = "ridge"
-    regularization: float | None = None
-    n_centres: int = 500
-    logistic_max_iter: int = 500
+    regularization: Positive | None = None
+    n_centres: Count = 500
+    logistic_max_iter: Count = 500
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_varies(images=images, texts=texts)
@@ -143,16 +144,6 @@ class DLFH(KernelHashingModel):
         else:
             self.image_mean_, self.image_weights_ = self._ridge(images, image_signs)
             self.text_mean_, self.text_weights_ = self._ridge(texts, text_signs)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("strength", self.strength, low=0, open_low=True)
-        check_choice("hash_functions", self.hash_functions, get_args(HashFunctions))
-        if self.n_columns is not None:
-            check_count("n_columns", self.n_columns)
-        if self.regularization is not None:
-            check_number("regularization", self.regularization, low=0, open_low=True)
-        check_counts(self, "max_iter", "n_centres", "logistic_max_iter")
 
     def _ridge(self, rows: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and projection of the ridge regression of ``signs`` on centred rows."""

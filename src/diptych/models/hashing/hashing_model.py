@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray
 from diptych.codes import pack_signs
-from diptych.models.base import CrossModalModel, Side, check_count
+from diptych.models.base import CrossModalModel, Side
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project
+from diptych.models.parameters import Count
 from diptych.space import Space
 
 # Eighty units of float32, as a share of a row's largest output.
@@ -30,7 +31,7 @@ class HashingModel(CrossModalModel):
     `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
 
-    n_bits: int = 16
+    n_bits: Count = 16
     random_state: int = 0
 
     @property
@@ -59,10 +60,6 @@ class HashingModel(CrossModalModel):
     def encode_pairs(self, images: ArrayLike, texts: ArrayLike) -> NDArray[np.uint8]:
         """Return one unified code per aligned pair, for galleries whose items have both sides."""
         return pack_signs(self.decision_pairs(images, texts))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_bits", self.n_bits)
 
     def _encode_side(self, side: Side, rows: FloatArray) -> NDArray[np.uint8]:
         return pack_signs(_decided(partial(self._decide, side), rows))

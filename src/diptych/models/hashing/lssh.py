@@ -9,12 +9,13 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
-from diptych.models.base import Grid, Side, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Side
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, fix_signs, project, rounding_level
 from diptych.models.moments import moments
+from diptych.models.parameters import Count, Fraction, Positive
 
 # A block of codes, its momentum and its gradient stay in cache.
 _BLOCK_NUMBERS = 1 << 17
@@ -167,19 +168,16 @@ class LSSH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when pictures are made of few parts out of many."
     grid: ClassVar[Grid] = {"sparsity": [0.2, 0.4]}
 
-    n_atoms: int = 512
-    n_image_components: int = 64
-    sparsity: float = 0.4
-    text_weight: float = 0.5
-    coupling: float = 1.0
-    n_iter: int = 20
-    n_lasso_iter: int = 100
-    max_pairs: int | None = 10_000
+    n_atoms: Count = 512
+    n_image_components: Count = 64
+    sparsity: Fraction = 0.4
+    text_weight: Positive = 0.5
+    coupling: Positive = 1.0
+    n_iter: Count = 20
+    n_lasso_iter: Count = 100
+    max_pairs: Count | None = 10_000
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_counts(self, "n_atoms", "n_image_components", "n_iter", "n_lasso_iter")
-        check_number("sparsity", self.sparsity, low=0, high=1)
-        check_numbers(self, "text_weight", "coupling", low=0, open_low=True)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)

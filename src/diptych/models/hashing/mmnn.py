@@ -15,13 +15,12 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.estimators import scikit_learn
 from diptych.metrics import AP, SharedLabel, evaluate
-from diptych.models.base import Grid, Need, Side, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets, draw_of_groups, draw_until_right
 from diptych.models.neural._layers import (
     Layers,
     StandardView,
-    check_sizes,
     for_raw_rows,
     held_out_rows,
     initial_layers,
@@ -29,6 +28,7 @@ from diptych.models.neural._layers import (
 )
 from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel
 from diptych.models.optimisers import Adam
+from diptych.models.parameters import Count, HeldOutShare, NonNegative, Positive
 from diptych.space import DIRECTIONS, Space
 
 # How often a run looks at the rows held out, and how many looks may bring nothing before it ends.
@@ -107,21 +107,20 @@ class MMNN(ResumableModel, HashingModel):
     grid: ClassVar[Grid] = {"margin": [0.7, 1.0]}
     command_name: ClassVar[str] = "mm-nn"
 
-    hidden: tuple[int, ...] = (256,)
-    margin: float = 1.0
-    within: float = 0.5
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    epochs: int = 100
-    batch_size: int = 256
-    validation: float = 0.2
+    hidden: tuple[Count, ...] = (256,)
+    margin: Positive = 1.0
+    within: NonNegative = 0.5
+    learning_rate: Positive = 1e-3
+    weight_decay: NonNegative = 1e-4
+    epochs: Count = 100
+    batch_size: Count = 256
+    validation: HeldOutShare = 0.2
     checkpoint: str | None = None
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        hidden = self._check()
         rng = np.random.default_rng(self.random_state)
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
-        networks = [initial_layers((view.rows.shape[1], *hidden, self.n_bits), rng) for view in views]
+        networks = [initial_layers((view.rows.shape[1], *self.hidden, self.n_bits), rng) for view in views]
         # The number of epochs shapes every step, so it may not change as it may where steps are all alike.
         file = self._checkpoint_file("networks", images, texts, targets.indicator, may_change=("checkpoint",))
         networks = self._train(views, networks, targets, rng, file)
@@ -218,13 +217,6 @@ class MMNN(ResumableModel, HashingModel):
         """Return the share of ones of each bit."""
         ones = sum((self._decide(side, rows[block]) >= 0).sum(axis=0) for block in row_blocks(len(rows)))
         return np.asarray(ones / len(rows))
-
-    def _check(self) -> tuple[int, ...]:
-        check_counts(self, "epochs", "batch_size")
-        check_numbers(self, "within", "weight_decay", low=0)
-        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
-        check_number("validation", self.validation, low=0, high=0.9)
-        return check_sizes("hidden", self.hidden)
 
 
 def _code_map(outputs: list[FloatArray], indicator: FloatArray) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, Variants, check_choice, check_components, check_number
+from diptych.models.base import Grid, Need, Variants
 from diptych.models.hashing._solvers import (
     WhitenedPair,
     factored_svd,
@@ -21,6 +21,7 @@ from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, fix_signs
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
+from diptych.models.parameters import Count, NonNegative, check_components
 
 Fill = Literal["null", "mixtures"]
 
@@ -89,15 +90,9 @@ class SCMOrth(MomentModel, LinearHashingModel):
     command_name: ClassVar[str] = "scm-orth"
     label_view: ClassVar[LabelView] = "unit"
 
-    regularization: float = 1.0
+    regularization: NonNegative = 1.0
     fill: Fill = "mixtures"
-    n_directions: int | None = 4
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("fill", self.fill, get_args(Fill))
-        check_number("regularization", self.regularization, low=0)
-        check_components(self.n_directions, 1, name="n_directions")
+    n_directions: Count | None = 4
 
     def _fit_moments(self, sums: Moments) -> None:
         pair = WhitenedPair.of(sums, self.regularization)
@@ -186,12 +181,10 @@ class SCMSeq(LinearHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
     command_name: ClassVar[str] = "scm-seq"
 
-    regularization: float = 1.0
+    regularization: NonNegative = 1.0
     on_increase: OnIncrease = "cca"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_choice("on_increase", self.on_increase, get_args(OnIncrease))
-        check_number("regularization", self.regularization, low=0)
         pair = WhitenedPair.of(moments(images, texts, targets, view="unit"), self.regularization)
         self.image_mean_, self.text_mean_ = pair.sums.image_mean, pair.sums.text_mean
         factors = semantic_factors(pair.sums)

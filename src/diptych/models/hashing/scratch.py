@@ -9,10 +9,11 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
-from diptych.models.base import Grid, Need, Side, check_counts, check_numbers
+from diptych.models.base import Grid, Need, Side
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
+from diptych.models.parameters import Count, Positive
 
 
 @dataclass(frozen=True)
@@ -241,16 +242,14 @@ class SCRATCH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from many labelled pairs when straight hyperplanes are too simple."
     grid: ClassVar[Grid] = {"ridge": [0.5, 5.0]}
 
-    n_anchors: int = 500
-    reconstruction: float = 0.5
-    label_weight: float = 500.0
-    agreement: float = 1000.0
-    ridge: float = 5.0
-    n_iter: int = 20
+    n_anchors: Count = 500
+    reconstruction: Positive = 0.5
+    label_weight: Positive = 500.0
+    agreement: Positive = 1000.0
+    ridge: Positive = 5.0
+    n_iter: Count = 20
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        check_numbers(self, "reconstruction", "label_weight", "agreement", "ridge", low=0, open_low=True)
-        check_counts(self, "n_anchors", "n_iter")
         check_varies(images=images, texts=texts)
         ridge = self.ridge / self.agreement
         image, text = (AnchoredSide.of(rows, self.n_anchors, ridge, self.random_state) for rows in (images, texts))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need
 from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies
+from diptych.models.parameters import Count, NonNegative, Positive
 
 Affinity = Literal["streamed", "collapsed", "auto"]
 
@@ -238,15 +239,15 @@ class SePHkm(KernelHashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.001, 0.01]}
     command_name: ClassVar[str] = "seph-km"
 
-    n_centres: int = 500
-    quantization: float = 0.01
-    regularization: float = 0.01
+    n_centres: Count = 500
+    quantization: NonNegative = 0.01
+    regularization: Positive = 0.01
     affinity: Affinity = "auto"
     refine: bool = False
-    max_pairs: int | None = 10_000
-    step: float = 0.25
-    max_iter: int = 100
-    logistic_max_iter: int = 500
+    max_pairs: Count | None = 10_000
+    step: Positive = 0.25
+    max_iter: Count = 100
+    logistic_max_iter: Count = 500
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         check_varies(images=images, texts=texts)
@@ -262,16 +263,6 @@ class SePHkm(KernelHashingModel):
         self.prior_log_odds_ = np.where(varied, np.log(np.where(varied, positive / (1 - positive), 1.0)), 0.0)
         self._fit_kernels("image", images, signs, self.regularization)
         self._fit_kernels("text", texts, signs, self.regularization)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("affinity", self.affinity, get_args(Affinity))
-        check_choice("refine", self.refine, (False, True))
-        check_counts(self, "n_centres", "max_iter", "logistic_max_iter")
-        if self.max_pairs is not None:
-            check_count("max_pairs", self.max_pairs)
-        check_number("quantization", self.quantization, low=0)
-        check_numbers(self, "regularization", "step", low=0, open_low=True)
 
     def _training_signs(self, indicator: FloatArray) -> FloatArray:
         """Return the codes of the training pairs as −1 and +1."""

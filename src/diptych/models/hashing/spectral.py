@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
-from diptych.models.base import Grid, Side, check_count, check_number, check_numbers
+from diptych.models.base import Grid, Side
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
 from diptych.models.moments import MomentModel, Moments, moments
+from diptych.models.parameters import Count, Interval, NonNegative
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,11 +68,7 @@ class CVH(MomentModel, LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels, in closed form: the baseline of cross-modal hashing."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
 
-    regularization: float = 1.0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("regularization", self.regularization, low=0)
+    regularization: NonNegative = 1.0
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
@@ -257,16 +254,13 @@ class IMH(LinearHashingModel):
     when_to_use: ClassVar[str] = "Codes from pairs without labels when near items of one side should stay near."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0]}
 
-    regularization: float = 0.1
-    smoothness: float = 1.0
-    n_neighbours: int = 10
-    least_agreement: float = 0.1
-    max_pairs: int | None = 10_000
+    regularization: NonNegative = 0.1
+    smoothness: NonNegative = 1.0
+    n_neighbours: Count = 10
+    least_agreement: Annotated[float, Interval(-1, 1)] = 0.1
+    max_pairs: Count | None = 10_000
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_numbers(self, "regularization", "smoothness", low=0)
-        check_number("least_agreement", self.least_agreement, low=-1, high=1)
-        check_count("n_neighbours", self.n_neighbours)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
         white = WhitenedPair.of(moments(images, texts), self.regularization)
         sides = (images, white.sums.image_mean, white.image), (texts, white.sums.text_mean, white.text)

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import FloatArray, IntArray, map_rows
-from diptych.errors import InvalidInputError
-from diptych.models.base import check_count
 from diptych.models.linear import centre, check_varies, column_deviations, column_means
 
 # Weights and intercepts in turn, from the input to the output.
@@ -27,13 +25,6 @@ def _relu(values: FloatArray) -> FloatArray:
 
 
 ACTIVATIONS: dict[Activation, Callable[[FloatArray], FloatArray]] = {"relu": _relu, "tanh": np.tanh}
-
-
-def check_sizes(name: str, sizes: object) -> tuple[int, ...]:
-    """Return ``sizes`` as a tuple of layer widths, or raise."""
-    if not isinstance(sizes, tuple | list):
-        raise InvalidInputError(f"{name} must be a tuple of layer sizes such as (512, 256), got {sizes!r}")
-    return tuple(check_count(f"each size in {name}", size) for size in sizes)
 
 
 def initial_layers(sizes: Sequence[int], rng: np.random.Generator) -> Layers:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, MissingPackageError
-from diptych.models.base import check_choice
 from diptych.models.neural._layers import Layers, initial_layers
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -35,7 +34,6 @@ pip install 'diptych[deep]'
 
 def choose_device(device: Device) -> str:
     """Return where to train: ``auto`` is the graphics card where PyTorch finds one, else the processor."""
-    check_choice("device", device, ("auto", "cpu", "cuda"))
     if device == "cpu":
         return "cpu"
     found = bool(torch_package().cuda.is_available())
@@ -136,81 +134,68 @@ def fill_by_name(tensors: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> 
     torch = torch_package()
     with torch.no_grad():
         for name, tensor in tensors.items():
-            tensor.copy_(torch.from_numpy(np.array(arrays[name])))
+            tensor.copy_(torch.from_numpy(np.array(arrays[name])).reshape(tensor.shape))
 
 
-class TorchAdam:
-    """Moves tensors along the gradient of a loss (Kingma and Ba, "Adam", ICLR 2015), weights drawn towards zero.
+class Descent:
+    """Adam (Kingma and Ba, ICLR 2015), or with ``momentum`` stochastic gradient descent; weights decay towards zero.
 
-    Written out because PyTorch's own optimisers load its compiler, which takes longer than training a small model; what
-    it remembers are plain tensors, so that a checkpoint is too.
+    Written out because PyTorch's own optimisers import its compiler, which takes longer than training a small model.
 
     >>> place = torch_package().tensor([3.0], requires_grad=True)
-    >>> descent = TorchAdam([place], weight_decay=0.0)
+    >>> descent = Descent([place], weight_decay=0.0)
     >>> for _ in range(200):
     ...     descent.step(((place - 1) ** 2).sum(), rate=0.1)
     >>> round(place.item(), 1)
     1.0
     """
 
-    _kinds: ClassVar[tuple[str, ...]] = ("mean", "square")
-
-    def __init__(self, parameters: Sequence[Any], weight_decay: float) -> None:
+    def __init__(self, tensors: Sequence[Any], weight_decay: float, *, momentum: float | None = None) -> None:
         self._torch = torch_package()
-        self.parameters = list(parameters)
-        self._weight_decay = weight_decay
+        self.tensors = list(tensors)
         self.n_steps = 0
-        self._moments = {kind: [self._torch.zeros_like(parameter) for parameter in parameters] for kind in self._kinds}
+        self._weight_decay = weight_decay
+        self._momentum = momentum
+        self._means = [self._torch.zeros_like(tensor) for tensor in tensors]
+        self._squares = [self._torch.zeros_like(tensor) for tensor in tensors] if momentum is None else []
 
     def step(self, loss: Any, rate: float) -> None:
         """Move every tensor once; ``rate`` is about how far an entry moves."""
-        self.move(self._torch.autograd.grad(loss, self.parameters), rate)
+        self.move(self._torch.autograd.grad(loss, self.tensors), rate)
 
     def move(self, gradients: Sequence[Any], rate: float) -> None:
         """Move every tensor once, given its gradient."""
         self.n_steps += 1
-        weights = [parameter for parameter in self.parameters if parameter.ndim > 1]
         with self._torch.no_grad():
             # Apart from the gradient, as Loshchilov and Hutter (ICLR 2019) advise; intercepts are left free.
-            if self._weight_decay and weights:
-                self._torch._foreach_mul_(weights, 1 - rate * self._weight_decay)
-            self._follow(gradients, rate)
+            for tensor in self.tensors if self._weight_decay else ():
+                if tensor.ndim > 1:
+                    tensor.mul_(1 - rate * self._weight_decay)
+            if self._momentum is None:
+                self._adam(gradients, rate)
+            else:
+                self._torch._foreach_mul_(self._means, self._momentum)
+                self._torch._foreach_add_(self._means, gradients)
+                self._torch._foreach_add_(self.tensors, self._means, alpha=-rate)
 
     def state(self) -> dict[str, AnyArray]:
         """Return a copy of the steps done and of what is remembered of their gradients, by name."""
-        return {**copied_by_name(self._tensors()), "done": np.array([self.n_steps])}
+        return {**copied_by_name(self._moments()), "done": np.array([self.n_steps])}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Go back to what `state` returned."""
-        fill_by_name(self._tensors(), state)
+        fill_by_name(self._moments(), state)
         self.n_steps = int(state["done"][0])
 
-    def _follow(self, gradients: Sequence[Any], rate: float) -> None:
-        means, squares = self._moments["mean"], self._moments["square"]
-        self._torch._foreach_lerp_(means, gradients, 1 - _FIRST)
-        self._torch._foreach_mul_(squares, _SECOND)
-        self._torch._foreach_addcmul_(squares, gradients, gradients, 1 - _SECOND)
-        sizes = self._torch._foreach_div(squares, 1 - _SECOND**self.n_steps)
+    def _adam(self, gradients: Sequence[Any], rate: float) -> None:
+        self._torch._foreach_lerp_(self._means, gradients, 1 - _FIRST)
+        self._torch._foreach_mul_(self._squares, _SECOND)
+        self._torch._foreach_addcmul_(self._squares, gradients, gradients, 1 - _SECOND)
+        sizes = self._torch._foreach_div(self._squares, 1 - _SECOND**self.n_steps)
         self._torch._foreach_sqrt_(sizes)
         self._torch._foreach_add_(sizes, _ADAM_EPSILON)
-        self._torch._foreach_addcdiv_(self.parameters, means, sizes, -rate / (1 - _FIRST**self.n_steps))
+        self._torch._foreach_addcdiv_(self.tensors, self._means, sizes, -rate / (1 - _FIRST**self.n_steps))
 
-    def _tensors(self) -> dict[str, Any]:
-        moments = self._moments.items()
-        return {f"{kind}{number}": tensor for kind, tensors in moments for number, tensor in enumerate(tensors)}
-
-
-class TorchMomentum(TorchAdam):
-    """Stochastic gradient descent with momentum, in place of Adam."""
-
-    _kinds: ClassVar[tuple[str, ...]] = ("mean",)
-
-    def __init__(self, parameters: Sequence[Any], weight_decay: float, momentum: float) -> None:
-        super().__init__(parameters, weight_decay)
-        self._momentum = momentum
-
-    def _follow(self, gradients: Sequence[Any], rate: float) -> None:
-        speeds = self._moments["mean"]
-        self._torch._foreach_mul_(speeds, self._momentum)
-        self._torch._foreach_add_(speeds, gradients)
-        self._torch._foreach_add_(self.parameters, speeds, alpha=-rate)
+    def _moments(self) -> dict[str, Any]:
+        moments = {"mean": self._means, "square": self._squares}
+        return {f"{kind}{number}": tensor for kind, tensors in moments.items() for number, tensor in enumerate(tensors)}

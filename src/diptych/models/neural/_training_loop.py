@@ -204,7 +204,7 @@ class TrainingLoop(Generic[Report]):
     def run(
         self,
         towers: Sequence[Stateful],
-        descent: Stateful,
+        descents: Sequence[Stateful],
         epoch: Callable[[int], Report],
         kind: type[Report],
         rng: np.random.Generator | None = None,
@@ -213,12 +213,12 @@ class TrainingLoop(Generic[Report]):
 
         What ``epoch`` draws comes from ``rng``, from the towers, or from generators that its number alone decides.
         """
-        reports, best = self._restore(towers, descent, kind, rng)
+        reports, best = self._restore(towers, descents, kind, rng)
         while len(reports) < self.epochs and not self._is_over(reports):
             reports.append(epoch(len(reports) + 1))
             if self._is_best(reports):
                 best = [tower.state() for tower in towers]
-            self._save(towers, descent, rng, reports, best)
+            self._save(towers, descents, rng, reports, best)
             if self.progress:
                 self.progress(reports[-1])
         if best:
@@ -240,14 +240,14 @@ class TrainingLoop(Generic[Report]):
     def _save(
         self,
         towers: Sequence[Stateful],
-        descent: Stateful,
+        descents: Sequence[Stateful],
         rng: np.random.Generator | None,
         reports: list[Report],
         best: list[dict[str, AnyArray]],
     ) -> None:
         if self.checkpoint is None:
             return
-        parts = {"descent": descent.state()}
+        parts = {f"descent{number}": descent.state() for number, descent in enumerate(descents)}
         parts |= {f"tower{number}": tower.state() for number, tower in enumerate(towers)}
         parts |= {f"best{number}": state for number, state in enumerate(best)}
         arrays = {f"{part}.{name}": values for part, state in parts.items() for name, values in state.items()}
@@ -255,7 +255,11 @@ class TrainingLoop(Generic[Report]):
         self.checkpoint.write(arrays, {"reports": [_plain(report) for report in reports], "draws": draws})
 
     def _restore(
-        self, towers: Sequence[Stateful], descent: Stateful, kind: type[Report], rng: np.random.Generator | None
+        self,
+        towers: Sequence[Stateful],
+        descents: Sequence[Stateful],
+        kind: type[Report],
+        rng: np.random.Generator | None,
     ) -> tuple[list[Report], list[dict[str, AnyArray]]]:
         found = self.checkpoint.read() if self.checkpoint else None
         if found is None:
@@ -265,7 +269,8 @@ class TrainingLoop(Generic[Report]):
         for name, values in arrays.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = values
-        descent.restore(parts["descent"])
+        for number, descent in enumerate(descents):
+            descent.restore(parts[f"descent{number}"])
         for number, tower in enumerate(towers):
             tower.restore(parts[f"tower{number}"])
         if rng is not None:

@@ -10,21 +10,13 @@ import numpy as np
 import scipy
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import (
-    CrossModalModel,
-    Grid,
-    Need,
-    Side,
-    check_choice,
-    check_counts,
-    check_number,
-    check_numbers,
-)
+from diptych.models.base import CrossModalModel, Grid, Need, Side
 from diptych.models.labels import Targets
-from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
-from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+from diptych.models.neural._layers import Layers, StandardView, for_raw_rows, held_out_rows, run_layers
+from diptych.models.neural._torch import Descent, Device, Tower, choose_device, torch_package
 from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel, TrainingLoop, timed_epoch
 from diptych.models.pairwise.ts import TS
+from diptych.models.parameters import Count, DropoutShare, HeldOutShare, NonNegative, Positive
 
 ClassLoss = Literal["cross_entropy", "squared"]
 
@@ -106,24 +98,23 @@ class DeepSM(ResumableModel):
     grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
 
-    image_hidden: tuple[int, ...] = (256,)
-    text_hidden: tuple[int, ...] = (256,)
+    image_hidden: tuple[Count, ...] = (256,)
+    text_hidden: tuple[Count, ...] = (256,)
     loss: ClassLoss = "cross_entropy"
-    dropout: float = 0.5
-    weight_decay: float = 5e-4
-    learning_rate: float = 1e-3
-    epochs: int = 60
-    patience: int = 10
-    batch_size: int = 128
-    validation: float = 0.1
-    temperature: float = 1.0
+    dropout: DropoutShare = 0.5
+    weight_decay: NonNegative = 5e-4
+    learning_rate: Positive = 1e-3
+    epochs: Count = 60
+    patience: Count = 10
+    batch_size: Count = 128
+    validation: HeldOutShare = 0.1
+    temperature: Positive = 1.0
     checkpoint: str | None = None
     metric: str = "pearson"
     device: Device = "auto"
     random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
-        self._check()
         views = {"image": StandardView.of(images, name="images"), "text": StandardView.of(texts, name="texts")}
         rng = np.random.default_rng(self.random_state)
         known = targets.labelled
@@ -147,10 +138,9 @@ class DeepSM(ResumableModel):
     ) -> tuple[Layers, list[float]]:
         """Return (layers for centred rows, loss of each epoch); ``parts`` are rows to train on and rows held out."""
         rows, held_out = parts
-        hidden = check_sizes(f"{side}_hidden", getattr(self, f"{side}_hidden"))
-        sizes = view.rows.shape[1], *hidden, wanted.shape[1]
+        sizes = view.rows.shape[1], *getattr(self, f"{side}_hidden"), wanted.shape[1]
         tower = Tower(sizes, dropout=self.dropout, rng=rng, device=choose_device(self.device))
-        descent = TorchAdam(tower.parameters, self.weight_decay)
+        descent = Descent(tower.parameters, self.weight_decay)
 
         def loss(chosen: IntArray, *, training: bool) -> Any:
             outputs = tower.outputs(view.standardized(chosen), training=training)
@@ -170,7 +160,7 @@ class DeepSM(ResumableModel):
 
         loop = TrainingLoop(self.epochs, self.patience, file, self._progress)
         epoch = timed_epoch(train, judge if len(held_out) else None, len(rows))
-        reports = loop.run([tower], descent, epoch, EpochReport, rng)
+        reports = loop.run([tower], [descent], epoch, EpochReport, rng)
         losses = [-report.judged if len(held_out) else report.loss for report in reports]
         return for_raw_rows(tower.layers(), view.deviation), losses
 
@@ -182,14 +172,6 @@ class DeepSM(ResumableModel):
     def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         outputs = run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu")
         return np.asarray(scipy.special.softmax(outputs / np.asarray(self.temperature, dtype=outputs.dtype), axis=1))
-
-    def _check(self) -> None:
-        check_choice("loss", self.loss, ("cross_entropy", "squared"))
-        check_counts(self, "epochs", "patience", "batch_size")
-        check_number("dropout", self.dropout, low=0, high=0.99)
-        check_number("weight_decay", self.weight_decay, low=0)
-        check_number("validation", self.validation, low=0, high=0.9)
-        check_numbers(self, "learning_rate", "temperature", low=0, open_low=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

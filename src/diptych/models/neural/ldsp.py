@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
-from diptych.models.base import Grid, Need, Side, check_choice, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, Side
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
-from diptych.models.neural._layers import StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
-from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+from diptych.models.neural._layers import StandardView, for_raw_rows, held_out_rows, run_layers
+from diptych.models.neural._torch import Descent, Device, Tower, choose_device, torch_package
 from diptych.models.neural._training_loop import EpochReport, ResumableModel, TrainingLoop, epoch_table, timed_epoch
+from diptych.models.parameters import Count, DropoutShare, HeldOutShare, NonNegative, Positive
 from diptych.space import DIRECTIONS
 
 
@@ -110,36 +111,35 @@ class LDSP(ResumableModel):
         "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
     )
 
-    n_components: int = 256
-    image_hidden: tuple[int, ...] = (512,)
-    text_hidden: tuple[int, ...] = (512,)
-    margin: float = 0.05
-    n_violators: int = 10
-    text_query: float = 1.5
-    image_structure: float = 0.0
-    text_structure: float = 0.05
+    n_components: Count = 256
+    image_hidden: tuple[Count, ...] = (512,)
+    text_hidden: tuple[Count, ...] = (512,)
+    margin: Positive = 0.05
+    n_violators: Count = 10
+    text_query: NonNegative = 1.5
+    image_structure: NonNegative = 0.0
+    text_structure: NonNegative = 0.05
     relevance: Literal["auto", "pairs", "labels"] = "auto"
-    texts_per_picture: int = 2
-    dropout: float = 0.5
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    epochs: int = 30
-    patience: int = 5
-    batch_size: int = 500
-    validation: float = 0.1
+    texts_per_picture: Count = 2
+    dropout: DropoutShare = 0.5
+    learning_rate: Positive = 1e-3
+    weight_decay: NonNegative = 0.0
+    epochs: Count = 30
+    patience: Count = 5
+    batch_size: Count = 500
+    validation: HeldOutShare = 0.1
     checkpoint: str | None = None
     metric: str = "cosine"
     device: Device = "auto"
     random_state: int = 0
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
-        check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
         if self.relevance == "labels" and labels is None:
             raise InvalidInputError("relevance is 'labels', but there are none: call fit(images, texts, labels)")
         return None if labels is None or self.relevance == "pairs" else Targets.from_labels(labels, n_rows)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        hidden = self._check()
+        hidden = self.image_hidden, self.text_hidden
         rng = np.random.default_rng(self.random_state)
         indicator = None if targets is None else targets.indicator
         rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
@@ -148,14 +148,14 @@ class LDSP(ResumableModel):
             tower((view.rows.shape[1], *sizes, self.n_components))
             for view, sizes in zip((rows.images, rows.texts), hidden, strict=True)
         ]
-        descent = TorchAdam([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
+        descent = Descent([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
 
         train = partial(self._pass, image_tower, text_tower, descent, rows, rng)
         judge = partial(self._judged, image_tower, text_tower, rows) if len(rows.held_out) else None
         file = self._checkpoint_file("ldsp", images, texts, indicator)
         loop = TrainingLoop(self.epochs, self.patience, file, self._progress)
         epoch = timed_epoch(train, judge, len(rows.train))
-        reports = loop.run(towers, descent, epoch, EpochReport, rng)
+        reports = loop.run(towers, [descent], epoch, EpochReport, rng)
         self.image_layers_ = for_raw_rows(image_tower.layers(), rows.images.deviation)
         self.text_layers_ = for_raw_rows(text_tower.layers(), rows.texts.deviation)
         self.image_mean_, self.text_mean_ = rows.images.mean, rows.texts.mean
@@ -163,7 +163,7 @@ class LDSP(ResumableModel):
         self.history_columns_ = ("epoch", "loss", "average_precision", "recall@10")
 
     def _pass(
-        self, image_tower: Tower, text_tower: Tower, descent: TorchAdam, rows: CaptionedRows, rng: np.random.Generator
+        self, image_tower: Tower, text_tower: Tower, descent: Descent, rows: CaptionedRows, rng: np.random.Generator
     ) -> float:
         objective = StructureLoss(
             self.margin, self.n_violators, self.text_query, self.image_structure, self.text_structure
@@ -195,14 +195,6 @@ class LDSP(ResumableModel):
 
     def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         return unit_rows(run_layers(rows, *self._of_side(side, "mean", "layers"), activation="relu"))
-
-    def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        check_counts(self, "n_components", "n_violators", "texts_per_picture", "epochs", "patience", "batch_size")
-        check_numbers(self, "text_query", "image_structure", "text_structure", "weight_decay", low=0)
-        check_number("dropout", self.dropout, low=0, high=0.99)
-        check_number("validation", self.validation, low=0, high=0.9)
-        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
-        return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)
 
 
 def _unit(values: Any) -> Any:

@@ -12,10 +12,11 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number, check_numbers
+from diptych.models.base import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, fix_signs, relative_offset, singular_noise
 from diptych.models.pairwise._pairs import PairLoss, PairTerm, PrincipalAxes, RowLoss, curvature_and_start, minimise
+from diptych.models.parameters import Count, Positive, PositiveFraction, check_count
 from diptych.space import Space
 
 
@@ -137,26 +138,16 @@ Instances = Literal["pairs", "rows"]
 class CrossProductModel(BilinearModel):
     """Minimises a convex loss of aᵀWb over pairs plus a ridge on W; a subclass chooses the pairs and the loss."""
 
-    C: float | None = None
-    ratio: int | None = 10
-    feature_share: float = 1.0
+    C: Positive | None = None
+    ratio: Count | None = 10
+    feature_share: PositiveFraction = 1.0
     center: bool = True
     instances: Instances = "pairs"
-    max_iter: int = 1000
-    tol: float = 0.0001
+    max_iter: Count = 1000
+    tol: Positive = 0.0001
     random_state: int = 0
     loss: PairLoss = field(init=False, default="logistic")
     fit_intercept: bool = field(init=False)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, *(["tol"] if self.C is None else ["C", "tol"]), low=0, open_low=True)
-        if self.ratio is not None:
-            check_count("ratio", self.ratio)
-        check_choice("loss", self.loss, ("logistic", "squared"))
-        check_number("feature_share", self.feature_share, low=0, high=1, open_low=True)
-        check_choice("instances", self.instances, ("pairs", "rows"))
-        check_count("max_iter", self.max_iter)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_varies(images=images, texts=texts)

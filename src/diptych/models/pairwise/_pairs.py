@@ -13,7 +13,7 @@ import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.estimators import scikit_learn
-from diptych.models.base import check_count
+from diptych.models.parameters import check_count
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, LinearProjectionModel, Variants, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, LinearProjectionModel, Variants
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -19,6 +19,7 @@ from diptych.models.pairwise._pairs import (
     matched_pairs,
     minimise,
 )
+from diptych.models.parameters import Count, NonNegative, Positive
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,14 +71,14 @@ class CMML(LinearProjectionModel):
     grid: ClassVar[Grid] = {"regularization": [0.03, 0.1]}
     variants: ClassVar[Variants] = {"CMML": {"metric": "cosine"}}
 
-    n_components: int = 10
-    ratio: int | None = 10
-    sharpness: float = 3.0
-    regularization: float = 1e-2
-    start_regularization: float = 0.1
+    n_components: Count = 10
+    ratio: Count | None = 10
+    sharpness: Positive = 3.0
+    regularization: NonNegative = 1e-2
+    start_regularization: NonNegative = 0.1
     metric: str = "euclidean"
-    max_iter: int = 300
-    tol: float = 1e-4
+    max_iter: Count = 300
+    tol: Positive = 1e-4
     random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
@@ -90,12 +91,6 @@ class CMML(LinearProjectionModel):
         image_rows, text_rows = image_rows / common.type(units[0]), text_rows / common.type(units[1])
         image_map, text_map = self._minimise(image_rows, text_rows, *self._start(image_rows, text_rows))
         self.image_projection_, self.text_projection_ = image_map / units[0], text_map / units[1]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_counts(self, "n_components", "max_iter")
-        check_numbers(self, "sharpness", "tol", low=0, open_low=True)
-        check_number("regularization", self.regularization, low=0)
 
     def _start(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
         cca = CCA(n_components=self.n_components, regularization=self.start_regularization, weight_power=0.0)

@@ -7,10 +7,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Side, Variants, check_choice, check_count, check_number
+from diptych.models.base import Grid, Side, Variants
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies
 from diptych.models.pairwise._bilinear import BilinearModel
+from diptych.models.parameters import Count, Positive, PositiveFraction
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,12 +68,12 @@ class OneClassSVM(BilinearModel):
     grid: ClassVar[Grid] = {"nu": [0.0625, 0.5]}
     variants: ClassVar[Variants] = {"OC-SVM concatenation": {"features": "concat"}, "OC-SVM cross-product": {}}
 
-    nu: float = 0.0625
+    nu: PositiveFraction = 0.0625
     features: Literal["cross", "concat"] = "cross"
     kernel: Literal["linear", "rbf"] = "linear"
-    gamma: float | None = None
+    gamma: Positive | None = None
     center: bool = True
-    max_rows: int = 5000
+    max_rows: Count = 5000
     random_state: int = 0
 
     @property
@@ -103,14 +104,8 @@ class OneClassSVM(BilinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("nu", self.nu, low=0, high=1, open_low=True)
-        check_choice("features", self.features, ("cross", "concat"))
-        check_choice("kernel", self.kernel, ("linear", "rbf"))
-        check_count("max_rows", self.max_rows)
         if self.kernel == "rbf" and self.features == "cross":
             raise InvalidInputError("kernel='rbf' does not factor over the two sides of a cross-product: use 'concat'")
-        if self.gamma is not None:
-            check_number("gamma", self.gamma, low=0, open_low=True)
 
     def _sample(self, n_rows: int) -> slice | IntArray:
         if n_rows <= self.max_rows:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, Grid, Side, Variants, check_count, check_numbers
+from diptych.models.base import CrossModalModel, Grid, Side, Variants
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise._bilinear import CrossProductModel, fit_least_squares
@@ -24,6 +24,7 @@ from diptych.models.pairwise._pairs import (
     minimise,
     ranking_loss,
 )
+from diptych.models.parameters import Count, Positive
 from diptych.space import Space
 
 
@@ -221,15 +222,13 @@ class LogisticConcatenation(CrossModalModel):
     # The points are (wᵀa, 1) and (1, vᵀb), whose inner product is the sum of both sides.
     space = Space("dot")
 
-    C: float = 1.0
-    ratio: int | None = 10
-    max_iter: int = 1000
-    tol: float = 1e-4
+    C: Positive = 1.0
+    ratio: Count | None = 10
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
     random_state: int = 0
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_numbers(self, "C", "tol", low=0, open_low=True)
-        check_count("max_iter", self.max_iter)
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         pairs, signs = matched_pairs(len(images), self.ratio, self.random_state)

@@ -19,6 +19,7 @@ from diptych.models.pairwise._pairs import (
     classification_loss,
     first_matches,
 )
+from diptych.models.parameters import Positive
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class PairwiseSM(CrossProductModel):
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
     variants: ClassVar[Variants] = {"pairwise SM": {"ratio": 5}}
 
-    C: float = 1.0
+    C: Positive = 1.0
     loss: PairLoss = "logistic"
     fit_intercept: bool = True
 

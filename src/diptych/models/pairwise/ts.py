@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import CrossModalModel, Grid, Need, Side, Variants, check_choice
+from diptych.models.base import CrossModalModel, Grid, Need, Side, Variants
 from diptych.models.semantic.semantic_matching import MarginalSM
 from diptych.space import Space
 
@@ -81,7 +81,6 @@ class TS(CrossModalModel):
         return known if self.rest == "tied" else np.hstack([known, known])
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
-        check_choice("rest", self.rest, ("tied", "by_prob"))
         self._targets(labels, len(images))
         classifier = self._default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(images, texts, labels)

@@ -10,11 +10,12 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import Grid, LinearProjectionModel, check_choice, check_counts, check_number
+from diptych.models.base import Grid, LinearProjectionModel
 from diptych.models.correlation import CCA
 from diptych.models.labels import RelatedRows, Targets, picture_numbers
 from diptych.models.linear import check_varies, column_deviations, column_means
 from diptych.models.optimisers import Adam
+from diptych.models.parameters import Count, NonNegative, Positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +77,12 @@ class LinearRankingModel(LinearProjectionModel):
     """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
     grid: ClassVar[Grid] = {"start": ["random", "cca"], "regularization": [1e-4, 1e-3, 1e-2, 5e-2]}
-    n_components: int = 32
-    regularization: float = 0.05
+    n_components: Count = 32
+    regularization: NonNegative = 0.05
     start: Start = "random"
-    learning_rate: float = 0.03
-    epochs: int = 20
-    batch_size: int = 64
+    learning_rate: Positive = 0.03
+    epochs: Count = 20
+    batch_size: Count = 64
     metric: str = "dot"
     random_state: int = 0
 
@@ -90,7 +91,6 @@ class LinearRankingModel(LinearProjectionModel):
         return super()._targets(labels, n_rows) if labels is None else Targets.from_labels(labels, n_rows)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        self._check()
         if targets is None:
             related = RelatedRows.of_numbers(picture_numbers(images))
         else:
@@ -153,12 +153,6 @@ class LinearRankingModel(LinearProjectionModel):
 
     def _after_epoch(self, sides: list[LinearSide]) -> None:
         """Do what is due once in each pass."""
-
-    def _check(self) -> None:
-        check_counts(self, "n_components", "epochs", "batch_size")
-        check_choice("start", self.start, ("cca", "random"))
-        check_number("regularization", self.regularization, low=0)
-        check_number("learning_rate", self.learning_rate, low=0, open_low=True)
 
 
 def sampled_list(queries: IntArray, n_rows: int, size: int, rng: np.random.Generator) -> IntArray:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.models.base import check_count
 from diptych.models.labels import RelatedRows
+from diptych.models.parameters import Count, NonNegative
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, sampled_list
 
 
@@ -169,9 +169,9 @@ class BiCMSRM(LinearRankingModel):
     when_to_use: ClassVar[str] = "Labelled items and MAP is what counts: trains for average precision, in a minute."
     title: ClassVar[str] = "Bi-CMSRM"
 
-    list_size: int = 200
-    regularization: float = 1e-2
-    epochs: int = 10
+    list_size: Count = 200
+    regularization: NonNegative = 1e-2
+    epochs: Count = 10
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
@@ -181,7 +181,3 @@ class BiCMSRM(LinearRankingModel):
         losses, slopes = average_precision_loss(points @ found.T, related.matrix(queries, gallery))
         shares = (slopes / len(queries)).astype(points.dtype)
         return RankingStep(float(losses.mean()), shares @ found, gallery, shares.T @ points)
-
-    def _check(self) -> None:
-        super()._check()
-        check_count("list_size", self.list_size)

@@ -8,10 +8,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
 from diptych.devices import Card, as_array, card_for
-from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, LinearProjectionModel
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets, picture_numbers
 from diptych.models.optimisers import Adam
+from diptych.models.parameters import Count, DropoutShare, NonNegative, Positive
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,18 +73,17 @@ class ContrastiveProjection(LinearProjectionModel):
     title: ClassVar[str] = "contrastive projection"
     grid: ClassVar[Grid] = {"temperature": [0.05, 0.2]}
 
-    n_components: int = 256
-    regularization: float = 1.0
-    temperature: float = 0.05
-    dropout: float = 0.3
-    learning_rate: float = 1e-4
-    epochs: int = 30
-    batch_size: int = 1500
+    n_components: Count = 256
+    regularization: NonNegative = 1.0
+    temperature: Positive = 0.05
+    dropout: DropoutShare = 0.3
+    learning_rate: Positive = 1e-4
+    epochs: Count = 30
+    batch_size: Count = 1500
     random_state: int = 0
     metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        self._check()
         start = CCA(n_components=self.n_components, regularization=self.regularization).fit(images, texts)
         self.image_mean_, self.text_mean_ = start.image_mean_, start.text_mean_
         scales = _spread(images, start.image_mean_), _spread(texts, start.text_mean_)
@@ -128,11 +128,6 @@ class ContrastiveProjection(LinearProjectionModel):
     def _dropped(self, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
         kept = rng.random(rows.shape, dtype=np.float32) >= self.dropout
         return np.asarray(rows * kept / (1 - self.dropout), dtype=np.float32)
-
-    def _check(self) -> None:
-        check_counts(self, "n_components", "epochs", "batch_size")
-        check_number("dropout", self.dropout, low=0, high=0.99)
-        check_numbers(self, "temperature", "learning_rate", low=0, open_low=True)
 
 
 def _spread(rows: FloatArray, mean: FloatArray) -> float:

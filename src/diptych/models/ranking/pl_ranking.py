@@ -7,8 +7,9 @@ import numpy as np
 from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.models.base import Need, check_count, check_counts, check_number, check_numbers
+from diptych.models.base import Need
 from diptych.models.labels import RelatedRows
+from diptych.models.parameters import Count, NonNegative, Positive
 from diptych.models.ranking._linear_ranking import (
     LinearRankingModel,
     LinearSide,
@@ -106,12 +107,12 @@ class PLRanking(LinearRankingModel):
     title: ClassVar[str] = "PL-ranking-style"
     command_name: ClassVar[str] = "pl-ranking"
 
-    margin: float = 1.0
-    max_draws: int | None = None
-    beta: float = 0.1
-    n_neighbors: int = 10
-    neighbor_margin: float = 1.0
-    list_size: int = 400
+    margin: Positive = 1.0
+    max_draws: Count | None = None
+    beta: NonNegative = 0.1
+    n_neighbors: Count = 10
+    neighbor_margin: NonNegative = 1.0
+    list_size: Count = 400
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
@@ -131,14 +132,6 @@ class PLRanking(LinearRankingModel):
 
     def _after_epoch(self, sides: list[LinearSide]) -> None:
         balance(sides[0].weights, sides[1].weights)
-
-    def _check(self) -> None:
-        super()._check()
-        check_counts(self, "n_neighbors", "list_size")
-        if self.max_draws is not None:
-            check_count("max_draws", self.max_draws)
-        check_number("margin", self.margin, low=0, open_low=True)
-        check_numbers(self, "beta", "neighbor_margin", low=0)
 
 
 def balance(left: FloatArray, right: FloatArray) -> None:

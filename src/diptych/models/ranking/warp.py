@@ -7,8 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from diptych.arrays import IntArray
-from diptych.models.base import check_count, check_number
 from diptych.models.labels import RelatedRows
+from diptych.models.parameters import Count, Positive
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, warp_step
 
 
@@ -75,9 +75,9 @@ class WARP(LinearRankingModel):
 
     when_to_use: ClassVar[str] = "The first few results matter most; works with labels or with pairs alone, in seconds."
 
-    margin: float = 1.0
-    max_draws: int | None = None
-    max_norm: float | None = None
+    margin: Positive = 1.0
+    max_draws: Count | None = None
+    max_norm: Positive | None = None
 
     def _step(
         self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
@@ -90,11 +90,3 @@ class WARP(LinearRankingModel):
         for side in sides:
             lengths = np.linalg.norm(side.weights, axis=1, keepdims=True)
             side.weights[:] *= np.minimum(1, self.max_norm / np.maximum(lengths, np.finfo(np.float32).tiny))
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("margin", self.margin, low=0, open_low=True)
-        if self.max_draws is not None:
-            check_count("max_draws", self.max_draws)
-        if self.max_norm is not None:
-            check_number("max_norm", self.max_norm, low=0, open_low=True)

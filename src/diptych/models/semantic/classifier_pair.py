@@ -12,7 +12,7 @@ import scipy
 
 from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
 from diptych.estimators import clone, scikit_learn
-from diptych.models.base import CrossModalModel, Side, check_choice, check_count, check_numbers
+from diptych.models.base import CrossModalModel, Side
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 
@@ -104,12 +104,6 @@ class ClassifierPairModel(CrossModalModel):
 
     classes_: AnyArray
     multilabel_: bool
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_numbers(self, "C", "tol", low=0, open_low=True)
-        check_choice("loss", self.loss, ("softmax", "ovr"))
-        check_count("max_iter", self.max_iter)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
         self._fit_classifiers(*self._fit_inputs(images, texts), targets)

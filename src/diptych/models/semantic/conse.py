@@ -10,6 +10,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
+from diptych.models.parameters import Count
 
 _LEAST_SHARE = 1e-10
 
@@ -61,7 +62,7 @@ class ConSE(CrossModalModel):
     label_vectors_: FloatArray = field(init=False)
 
     label_vectors: ArrayLike | None = None
-    n_labels: int = 10
+    n_labels: Count = 10
     metric: str = "cosine"
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:

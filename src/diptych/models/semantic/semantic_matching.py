@@ -8,6 +8,7 @@ from typing import ClassVar
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, Need, Variants
 from diptych.models.correlation.cca import CCA
+from diptych.models.parameters import Count, Positive
 from diptych.models.semantic.classifier_pair import ClassifierPairModel, CorrelatedInputs, Loss, as_distribution
 from diptych.space import Space
 
@@ -61,11 +62,11 @@ class SM(ClassifierPairModel):
     when_to_use: ClassVar[str] = "Labelled items, even without pairs between them; answers can be explained by classes."
     grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
-    C: float = 10.0
+    C: Positive = 10.0
     loss: Loss = "softmax"
     metric: str = "pearson"
-    max_iter: int = 1000
-    tol: float = 1e-4
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
 
     def _finish(self, probabilities: FloatArray) -> FloatArray:
         return as_distribution(probabilities)
@@ -150,10 +151,10 @@ class MarginalSM(ClassifierPairModel):
     title: ClassVar[str] = "marginal SM"
     grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
-    C: float = 1.0
+    C: Positive = 1.0
     loss: Loss = "softmax"
-    max_iter: int = 1000
-    tol: float = 1e-4
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
 
     @property
     def space(self) -> Space:
@@ -196,4 +197,4 @@ class MarginalSCM(MarginalSM, CorrelatedInputs):
     grid: ClassVar[Grid] = {"correlation__n_components": FromTask.COMPONENTS, "C": [1.0, 10.0]}
     variants: ClassVar[Variants] = {"marginal SCM": {"correlation": CCA(weight_power=0.0, regularization=0.1)}}
 
-    C: float = 10.0
+    C: Positive = 10.0

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL
-from diptych.models.neural.mnil._data import BatchStream, PairOrder, TrainingPairs, distinct_pictures, squares
-from diptych.models.neural.mnil._objective import Optimiser
-from diptych.models.neural.mnil._towers import Towers
+from diptych.models.neural._torch import Descent
+from diptych.models.neural.mnil._items import PairOrder, distinct_pictures, squares
+from diptych.models.neural.mnil._networks import cut
 
 
 def features_and_texts(n: int = 48) -> tuple[np.ndarray, list[str]]:
@@ -159,53 +159,35 @@ def test_the_maps_learn_ten_times_as_fast():
         for name, after, before in zip(names, model.text_arrays_, start.text_arrays_, strict=True)
     }
     # Adam's first step is the learning rate itself.
-    assert moved["weight_ih_l0"] == pytest.approx(1e-4, rel=0.05)
+    assert moved["memory.weight_ih_l0"] == pytest.approx(1e-4, rel=0.05)
     assert moved["map.weight"] == pytest.approx(1e-3, rel=0.05)
 
 
-def test_momentum_and_adam_are_those_of_their_papers():
+@pytest.mark.parametrize("momentum", [0.9, None])
+def test_momentum_and_adam_are_those_of_their_papers(momentum):
     scale = np.linspace(0, 1, 6).reshape(2, 3)
-    for name in ("sgd", "adam"):
-        place = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
-        optimiser = Optimiser(name, {"all": [place]}, momentum=0.9, weight_decay=0.01)
-        wanted, first, second = np.ones((2, 3)), np.zeros((2, 3)), np.zeros((2, 3))
-        for step in range(1, 6):
-            ((place * torch.from_numpy(scale) - 1) ** 2).sum().backward()
-            optimiser.step({"all": 0.1})
-            slope = 2 * scale * (wanted * scale - 1)
-            wanted = wanted * (1 - 0.1 * 0.01)
-            if name == "sgd":
-                first = 0.9 * first + slope
-                wanted = wanted - 0.1 * first
-            else:
-                first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
-                wanted = wanted - 0.1 * first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
-        np.testing.assert_allclose(place.detach().numpy(), wanted, rtol=1e-12)
-        assert place.grad is None
-
-
-def cutter(crop: int) -> Towers:
-    towers = Towers.__new__(Towers)
-    towers._torch, towers._crop = torch, crop
-    return towers
+    place = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    descent = Descent([place], 0.01, momentum=momentum)
+    wanted, first, second = np.ones((2, 3)), np.zeros((2, 3)), np.zeros((2, 3))
+    for step in range(1, 6):
+        descent.step(((place * torch.from_numpy(scale) - 1) ** 2).sum(), 0.1)
+        slope = 2 * scale * (wanted * scale - 1)
+        wanted = wanted * (1 - 0.1 * 0.01)
+        if momentum:
+            first = momentum * first + slope
+            wanted = wanted - 0.1 * first
+        else:
+            first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+            wanted = wanted - 0.1 * first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+    np.testing.assert_allclose(place.detach().numpy(), wanted, rtol=1e-12)
 
 
 def test_squares_are_cut_where_their_corners_are():
     pictures = torch.arange(2 * 5 * 5 * 3).reshape(2, 5, 5, 3).to(torch.uint8)
-    corners, mirrored = torch.tensor([[0, 2], [1, 0]]), torch.tensor([False, True])
-    cut = cutter(3)._cut(pictures, corners, mirrored)
-    assert torch.equal(cut[0], pictures[0, :3, 2:])
-    assert torch.equal(cut[1], pictures[1, 1:4, :3].flip(1))
-    assert torch.equal(cutter(3)._cut(pictures, None, None), pictures[:, 1:4, 1:4])
-
-
-def test_an_error_while_batches_are_made_reaches_the_training():
-    pairs = TrainingPairs(
-        np.zeros((4, 2, 2, 3), np.uint8), np.arange(9), np.zeros((9, 1), np.int64), np.ones(9, np.int64), None
-    )
-    stream = BatchStream(pairs, pairs.order(1, np.random.default_rng(0)).batches(3), margin=0, flip=False, device="cpu")
-    with pytest.raises(IndexError):
-        list(stream.ready(np.random.default_rng(0)))
+    squares_cut = cut(pictures, 3, torch.tensor([[0, 2], [1, 0]]), torch.tensor([False, True]))
+    assert torch.equal(squares_cut[0], pictures[0, :3, 2:])
+    assert torch.equal(squares_cut[1], pictures[1, 1:4, :3].flip(1))
+    assert torch.equal(cut(pictures, 3, None, None), pictures[:, 1:4, 1:4])
 
 
 class MadeWhenAsked(Sequence):

@@ -21,16 +21,10 @@ from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.models import MNiL, load_model, model_classes
-from diptych.models.neural.mnil._data import token_numbers
+from diptych.models.neural.mnil._items import token_numbers
+from diptych.models.neural.mnil._networks import PictureNetwork, SpaceMap
 from diptych.models.neural.mnil._onnx import image_tower
-from diptych.models.neural.mnil._picture_tower import (
-    ConvolutionPlan,
-    PictureTower,
-    folded_resnet,
-    read_weights,
-    write_weights,
-)
-from diptych.models.neural.mnil._towers import FeatureMap
+from diptych.models.neural.mnil._plan import ConvolutionPlan, folded_resnet, read_weights, write_weights
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (40, 60, 220), "white": (240, 240, 240)}
 PLACES = ("left", "right")
@@ -142,12 +136,10 @@ def test_the_exported_networks_are_those_that_were_trained(items, tmp_path, norm
 
 
 def test_maps_of_the_released_code_have_orthogonal_rows_and_unit_norm():
-    chart = FeatureMap(9, 4, "code", rng=np.random.default_rng(0), device="cpu")
-    with torch.no_grad():
-        chart.parameters["weight"] += torch.randn(4, 9, generator=torch.Generator().manual_seed(0))
+    chart = SpaceMap(9, 4, "code", np.random.default_rng(0))
+    chart.weight.data += torch.randn(4, 9, generator=torch.Generator().manual_seed(0))
     chart.retract()
-    gram = chart.parameters["weight"] @ chart.parameters["weight"].T
-    np.testing.assert_allclose(gram.detach().numpy(), np.eye(4) / 4, atol=1e-6)
+    np.testing.assert_allclose((chart.weight @ chart.weight.T).detach().numpy(), np.eye(4) / 4, atol=1e-6)
 
 
 def test_fitting_is_repeatable_and_leaves_no_trace(items, fitted):
@@ -244,13 +236,13 @@ def test_only_a_network_that_learns_changes(items, monkeypatch, train_image):
 
     def started(*parts):
         towers = start(*parts)
-        kept.append((towers, {name: tensor.detach().clone() for name, tensor in towers.parameters().items()}))
+        kept.append((towers, {name: tensor.detach().clone() for name, tensor in towers.named_parameters()}))
         return towers
 
     monkeypatch.setattr(MNiL, "_start", started)
     small(epochs=1, train_image=train_image).fit(*items)
     towers, before = kept[0]
-    for name, tensor in towers.parameters().items():
+    for name, tensor in towers.named_parameters():
         moved = not torch.equal(tensor.detach(), before[name])
         assert moved == (train_image or not name.startswith("image.")), name
 
@@ -312,7 +304,7 @@ def test_a_memory_over_tokens_in_their_texts_is_learned_saved_and_exported(monke
 
     (towers,) = trained
     states, lengths = SentenceEncoder().token_states(unseen, max_tokens=model.max_words)
-    towers.text._states = towers.text.tensor(states)
+    towers.text.states = torch.from_numpy(states)
     points = towers.encode_word_ids(token_numbers(lengths), lengths)
     np.testing.assert_allclose(model.encode_texts(unseen), points, atol=1e-5)
     model.save(tmp_path / "saved")
@@ -435,9 +427,9 @@ def test_resnet50_is_the_network_of_the_encoder(tmp_path):
     write_resnet(graph, package)
     wanted = Network(graph.content()).run("features", {"pixels": pixels})
     weights = folded_resnet(package)
-    tower = PictureTower(ConvolutionPlan.resnet50(width=8), weights, rng=np.random.default_rng(0), device="cpu")
+    network = PictureNetwork(ConvolutionPlan.resnet50(width=8), weights, np.random.default_rng(0))
     with torch.no_grad():
-        found = tower.features(tower.tensor(pixels)).numpy()
+        found = network(torch.from_numpy(pixels)).numpy()
     np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4 * wanted.max())
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.99999
     write_weights(weights, tmp_path / "weights.npz")
@@ -448,13 +440,13 @@ def test_resnet50_is_the_network_of_the_encoder(tmp_path):
 
 def test_an_exported_residual_network_gives_what_it_gave():
     plan = ConvolutionPlan.residual((8, 12), 2)
-    tower = PictureTower(plan, rng=np.random.default_rng(0), device="cpu")
+    network = PictureNetwork(plan, None, np.random.default_rng(0))
     pixels = np.random.default_rng(1).integers(0, 256, size=(5, 20, 20, 3)).astype(np.uint8)
     with torch.no_grad():
         for _ in range(3):
-            tower.features(tower.tensor(pixels), training=True)
-        wanted = tower.features(tower.tensor(pixels)).numpy()
-    arrays = {**tower.arrays(), "map.weight": np.eye(12, dtype=np.float32), "map.bias": np.zeros(12, np.float32)}
+            network(torch.from_numpy(pixels))
+        wanted = network.eval()(torch.from_numpy(pixels)).numpy()
+    arrays = {**network.arrays(), "map.weight": np.eye(12, dtype=np.float32), "map.bias": np.zeros(12, np.float32)}
     found = Network(image_tower(plan, arrays, 20, "none")).run("points", {"pixels": pixels})
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 

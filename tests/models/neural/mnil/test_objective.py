@@ -10,14 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.models import MNiL
 from diptych.models.neural.mnil._objective import (
     RankingObjective,
     Sextuples,
-    TrainedDirections,
     draw_violators,
     rank_cost,
     sextuple_loss,
 )
+from diptych.models.neural.mnil._parameters import TrainedDirections
 
 RHO, TAU, BETA_1, BETA_2 = 0.3, 0.5, 0.1, 0.2
 SETTINGS = {"margin": RHO, "within_margin": TAU, "image_term": BETA_1, "text_term": BETA_2}
@@ -123,7 +124,7 @@ def test_draws_equal_drawing_one_by_one(seed, max_trials, margin):
 
 
 def objective(**changes) -> RankingObjective:
-    return RankingObjective(**{"n_pairs": 1000, **SETTINGS, **changes})
+    return RankingObjective(MNiL(**{**SETTINGS, "positive": "own_pair", **changes}), 1000)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -137,16 +138,18 @@ def test_weights_are_scaled_harmonic_numbers_of_the_estimated_rank():
     harmonic = (1 / np.arange(1, 1000)).sum()
     assert loss.item() == pytest.approx(2 * RHO + (BETA_1 + BETA_2) * TAU / harmonic, rel=1e-6)
     assert sums.tolist() == [4, 4, 4]
-    plain, _ = objective(scaled=False).loss(points, points, torch.arange(2), None, generator())
+    plain, _ = objective(scale_weights=False).loss(points, points, torch.arange(2), None, generator())
     assert plain.item() == pytest.approx(2 * RHO * harmonic + (BETA_1 + BETA_2) * TAU, rel=1e-6)
-    fewer, _ = objective(scaled=False, rank_base="negatives").loss(points, points, torch.arange(2), None, generator())
+    fewer, _ = objective(scale_weights=False, rank_base="negatives").loss(
+        points, points, torch.arange(2), None, generator()
+    )
     harmonic = (1 / np.arange(1, 501)).sum()
     assert fewer.item() == pytest.approx(2 * RHO * harmonic + (BETA_1 + BETA_2) * TAU, rel=1e-6)
 
 
 def test_without_a_violator_only_the_terms_within_remain():
     points = torch.eye(3)
-    within = objective(within_margin=1.5, scaled=False)
+    within = objective(within_margin=1.5, scale_weights=False)
     loss, sums = within.loss(points, points, torch.arange(3), None, generator())
     assert loss.item() == pytest.approx((BETA_1 + BETA_2) * 0.5, rel=1e-6)
     assert sums.tolist() == [0, 0, 6]

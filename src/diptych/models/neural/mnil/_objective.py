@@ -1,23 +1,16 @@
-"""What MNiL minimises and how: drawn negatives, the ranking loss of sextuples, and steps with two learning rates."""
+"""What MNiL minimises: the ranking loss of sextuples, with negatives drawn from the batch.
+
+This module is imported when a training starts: nothing else needs PyTorch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
-from diptych.arrays import AnyArray
-from diptych.models.neural._torch import TorchAdam, TorchMomentum, torch_package
-
-TrainedDirections = Literal["both", "image_query", "text_query"]
-Positive = Literal["own_pair", "same_class"]
-RankBase = Literal["pairs", "negatives"]
-OptimiserName = Literal["adam", "sgd"]
-
-_LARGEST_SLOPE = 8.0
+from diptych.models.neural.mnil._parameters import MNiLParameters, TrainedDirections
 
 
 class Sextuples(NamedTuple):
@@ -67,7 +60,7 @@ def sextuple_loss(
         ranking = _hinge(points.text, points.positive_image, points.negative_image, margin)
         within = _hinge(points.text, points.positive_text, points.negative_text, within_margin)
         parts += [text_query_weights * ranking, text_term * within]
-    return torch_package().stack(parts).sum(dim=0).mean()
+    return torch.stack(parts).sum(dim=0).mean()
 
 
 def _hinge(anchor: Any, positive: Any, negative: Any, margin: float) -> Any:
@@ -97,7 +90,6 @@ def draw_violators(
     >>> [part.tolist() for part in draw_violators(scores, scores[:, 0], negative, 0.3, max_trials=100, keys=keys)]
     [[2], [2], [True]]
     """
-    torch = torch_package()
     with torch.no_grad():
         # Beyond every key, which are below 1.
         order = keys.masked_fill(~negative, 2.0)
@@ -113,7 +105,6 @@ def draw_violators(
         return Violators(torch.where(found, columns, hardest), draws.clamp(max=max_trials), found)
 
 
-@dataclass(frozen=True)
 class RankingObjective:
     """Draws a sextuple for every pair of a batch and returns their loss.
 
@@ -122,16 +113,12 @@ class RankingObjective:
     drawn serves the other side's term within; an anchor without any negative costs nothing.
     """
 
-    n_pairs: int
-    margin: float
-    within_margin: float
-    image_term: float
-    text_term: float
-    direction: TrainedDirections = "both"
-    positive: Positive = "own_pair"
-    max_trials: int = 100
-    rank_base: RankBase = "pairs"
-    scaled: bool = True
+    def __init__(self, model: MNiLParameters, n_pairs: int) -> None:
+        self._model = model
+        self._n_pairs = n_pairs
+        # One over the weight of the worst rank there is; of all terms alike, so that β₁ and β₂ keep their meaning.
+        worst = float(rank_cost(torch.tensor(max(1, n_pairs - 1))))
+        self._scale = 1 / worst if model.scale_weights else 1.0
 
     def loss(self, images: Any, texts: Any, groups: Any, labels: Any, generator: Any) -> tuple[Any, Any]:
         """Return (loss, sums): of draws, of anchors that found a violator, of anchors.
@@ -140,7 +127,6 @@ class RankingObjective:
         number the pictures, and ``labels`` are indicator rows of the texts, or None where only a picture's own texts
         are relevant to it.
         """
-        torch = torch_package()
         rows = torch.arange(len(texts), device=texts.device)
         owners = rows // (len(texts) // len(images))
         to_images, to_texts = self._relevant(groups, labels, owners)
@@ -161,11 +147,11 @@ class RankingObjective:
             ),
             self._weights(drawn_texts, ~to_texts),
             self._weights(drawn_images, ~to_images),
-            margin=self.margin,
-            within_margin=self.within_margin,
-            image_term=self.image_term * (drawn_images.draws > 0),
-            text_term=self.text_term * (drawn_texts.draws > 0),
-            direction=self.direction,
+            margin=self._model.margin,
+            within_margin=self._model.within_margin,
+            image_term=self._model.image_term * (drawn_images.draws > 0),
+            text_term=self._model.text_term * (drawn_texts.draws > 0),
+            direction=self._model.direction,
         )
         return loss, self._sums(drawn_texts, drawn_images)
 
@@ -179,96 +165,33 @@ class RankingObjective:
         return to_images | (labels @ of_pictures.T > 0), to_texts | (labels @ labels.T > 0)
 
     def _positives(self, relevant: Any, own: Any, generator: Any) -> Any:
-        if self.positive == "own_pair":
+        if self._model.positive == "own_pair":
             return own
-        torch = torch_package()
         others = relevant & (torch.arange(relevant.shape[1], device=own.device) != own[:, None])
         drawn = self._keys(relevant, generator).masked_fill(~others, -1).argmax(dim=1)
         return torch.where(others.any(dim=1), drawn, own)
 
     def _drawn(self, scores: Any, positives: Any, negative: Any, generator: Any) -> Violators:
-        keys, reached = self._keys(negative, generator), scores.gather(1, positives[:, None])[:, 0]
-        return draw_violators(scores, reached, negative, self.margin, max_trials=self.max_trials, keys=keys)
+        model, keys = self._model, self._keys(negative, generator)
+        reached = scores.gather(1, positives[:, None])[:, 0]
+        return draw_violators(scores, reached, negative, model.margin, max_trials=model.max_trials, keys=keys)
 
     def _keys(self, like: Any, generator: Any) -> Any:
-        return torch_package().rand(like.shape, generator=generator, device=like.device)
+        return torch.rand(like.shape, generator=generator, device=like.device)
 
     def _weights(self, drawn: Violators, negative: Any) -> Any:
-        base: Any = self.n_pairs - 1
-        if self.rank_base == "negatives":
-            base = (negative.float().mean(dim=1) * self.n_pairs).long()
+        base: Any = self._n_pairs - 1
+        if self._model.rank_base == "negatives":
+            base = (negative.float().mean(dim=1) * self._n_pairs).long()
         return rank_cost(base // drawn.draws.clamp(min=1)) * drawn.found
 
-    @cached_property
-    def _scale(self) -> float:
-        """One over the weight of the worst rank there is; of all terms alike, so that β₁ and β₂ keep their meaning."""
-        return 1 / float(rank_cost(torch_package().tensor(max(1, self.n_pairs - 1)))) if self.scaled else 1.0
-
     def _sums(self, *sides: Violators) -> Any:
-        kept = {"image_query": sides[:1], "text_query": sides[1:]}.get(self.direction, sides)
-        return (
-            torch_package()
-            .stack(
-                [
-                    sum((side.draws * side.found).sum() for side in kept),
-                    sum(side.found.sum() for side in kept),
-                    kept[0].draws.new_full((), sum(len(side.found) for side in kept)),
-                ]
-            )
-            .double()
-        )
+        counted = {"image_query": sides[:1], "text_query": sides[1:]}.get(self._model.direction, sides)
+        draws = sum((side.draws * side.found).sum() for side in counted)
+        found = sum(side.found.sum() for side in counted)
+        return torch.stack([draws, found, found.new_full((), sum(len(side.found) for side in counted))]).double()
 
 
 def _selected_rows(rows: Any, numbers: Any) -> Any:
     # Indexing by brackets sorts the numbers on the way back, which costs a small batch more than the products do.
     return rows.index_select(0, numbers)
-
-
-class Optimiser:
-    """Stochastic gradient descent with momentum, or Adam, over groups of tensors that learn at rates of their own.
-
-    Entries of gradients are clamped to ±8, as in the code the authors of the method released. Weights (not
-    intercepts) decay by a share of the step.
-    """
-
-    def __init__(
-        self, name: OptimiserName, groups: Mapping[str, Sequence[Any]], *, momentum: float, weight_decay: float
-    ) -> None:
-        self._torch = torch_package()
-        self._groups = {
-            group: TorchAdam(tensors, weight_decay)
-            if name == "adam"
-            else TorchMomentum(tensors, weight_decay, momentum)
-            for group, tensors in groups.items()
-            if tensors
-        }
-
-    @property
-    def n_steps(self) -> int:
-        """The steps done."""
-        return next(iter(self._groups.values())).n_steps
-
-    @property
-    def tensors(self) -> list[Any]:
-        """Everything that is moved."""
-        return [tensor for descent in self._groups.values() for tensor in descent.parameters]
-
-    def step(self, rates: Mapping[str, float]) -> None:
-        """Move every tensor along its gradient at its group's rate, and forget the gradients."""
-        for group, descent in self._groups.items():
-            slopes = [tensor.grad for tensor in descent.parameters]
-            self._torch._foreach_clamp_min_(slopes, -_LARGEST_SLOPE)
-            self._torch._foreach_clamp_max_(slopes, _LARGEST_SLOPE)
-            descent.move(slopes, rates[group])
-        for tensor in self.tensors:
-            tensor.grad = None
-
-    def state(self) -> dict[str, AnyArray]:
-        """Return a copy of all that the next steps depend on, by name."""
-        groups = self._groups.items()
-        return {f"{group}.{name}": values for group, descent in groups for name, values in descent.state().items()}
-
-    def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Go back to what `state` returned."""
-        for group, descent in self._groups.items():
-            descent.restore({name.removeprefix(f"{group}."): values for name, values in state.items()})

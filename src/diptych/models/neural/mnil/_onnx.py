@@ -12,11 +12,15 @@ from diptych.arrays import AnyArray, as_matrix, row_blocks
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph, GraphBuilder
 from diptych.errors import InvalidInputError
 from diptych.models.item_model import ItemSide
-from diptych.models.neural.mnil._data import square
-from diptych.models.neural.mnil._picture_tower import Convolution, ConvolutionPlan
-from diptych.models.neural.mnil._towers import N_LAYERS, SMALLEST_NORM, Normalization
-
-Arrays = Mapping[str, AnyArray]
+from diptych.models.neural.mnil._items import square
+from diptych.models.neural.mnil._plan import (
+    N_LAYERS,
+    SMALLEST_NORM,
+    Arrays,
+    Convolution,
+    ConvolutionPlan,
+    Normalization,
+)
 
 
 class TrainedNetworks:
@@ -163,14 +167,14 @@ def _own_words(graph: GraphBuilder, arrays: Arrays) -> str:
 
 
 def _scaled_states(graph: GraphBuilder, arrays: Arrays) -> str:
-    states = graph.input("vectors", np.float32, ("items", "words", arrays["weight_ih_l0"].shape[1]))
+    states = graph.input("vectors", np.float32, ("items", "words", arrays["memory.weight_ih_l0"].shape[1]))
     return graph.node("Div", states, graph.constant(arrays["scale"]))
 
 
 def _memory(graph: GraphBuilder, values: str, lengths: str, arrays: Arrays, layer: int) -> str:
     """Add a layer of long short-term memory; steps beyond a text's length come out as zeros."""
-    from_input, from_state = (_gates(arrays[f"weight_{kind}_l{layer}"])[None] for kind in ("ih", "hh"))
-    biases = np.concatenate([_gates(arrays[f"bias_{kind}_l{layer}"]) for kind in ("ih", "hh")])[None]
+    from_input, from_state = (_gates(arrays[f"memory.weight_{kind}_l{layer}"])[None] for kind in ("ih", "hh"))
+    biases = np.concatenate([_gates(arrays[f"memory.bias_{kind}_l{layer}"]) for kind in ("ih", "hh")])[None]
     weights = [graph.weight(part) for part in (from_input, from_state, biases)]
     steps = graph.node("LSTM", values, *weights, lengths, hidden_size=from_state.shape[2])
     return graph.node("Squeeze", steps, graph.whole_numbers(1))

@@ -1,27 +1,57 @@
-"""The constructor parameters of MNiL and their checks."""
+"""The constructor parameters of MNiL, what follows from them, and what a training reports."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_choice, check_count, check_counts, check_number, check_numbers
 from diptych.models.item_model import ItemModel
 from diptych.models.neural._torch import Device
-from diptych.models.neural.mnil._objective import OptimiserName, Positive, RankBase, RankingObjective, TrainedDirections
-from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, packaged_resnet, read_weights
-from diptych.models.neural.mnil._towers import Normalization
+from diptych.models.neural.mnil._plan import ConvolutionPlan, Normalization, Weights, packaged_resnet, read_weights
+from diptych.models.parameters import Count, DropoutShare, Fraction, HeldOutShare, NonNegative, Positive, check_count
 from diptych.space import Space
 
-Schedule = Literal["cosine", "constant"]
-ImageNetwork = Literal["residual", "resnet50", "features"]
-TextNetwork = Literal["words", "minilm"]
+TrainedDirections = Literal["both", "image_query", "text_query"]
+HISTORY_COLUMNS = ("epoch", "loss", "rate", "draws", "violating", "held_out", "norm")
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """Means over one epoch.
+
+    >>> print(EpochRecord(1, 0.4, 0.2, 3.0, 0.9, float("nan"), 1.0, 100.0, 2.0))
+    epoch 1: loss 0.4000, 100 pictures a second
+    """
+
+    epoch: int
+    loss: float
+    rate: float
+    draws: float  # negatives drawn until one violated the margin, over the anchors that found one
+    violating: float  # the share of anchors that did
+    held_out: float  # both ways' mean of recall at 10, or of average precision with labels; NaN without such a part
+    norm: float  # mean length of points
+    pictures_per_second: float
+    seconds: float
+
+    def __str__(self) -> str:
+        held_out = "" if math.isnan(self.held_out) else f"held out {self.held_out:.3f}, "
+        return f"epoch {self.epoch}: loss {self.loss:.4f}, {held_out}{self.pictures_per_second:,.0f} pictures a second"
+
+    @property
+    def judged(self) -> float:
+        """What the best epoch is chosen by."""
+        return self.held_out
+
+
+Progress = Callable[[EpochRecord], None]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MNiLParameters(ItemModel):
-    """The parameters of `MNiL`, whose documentation explains them, and what they mean to the parts of a training."""
+    """The parameters of `MNiL`, whose documentation explains them."""
 
     encoding_parameters: ClassVar[tuple[str, ...]] = (
         "image_tower",
@@ -33,48 +63,48 @@ class MNiLParameters(ItemModel):
         "normalization",
     )
 
-    n_components: int = 128
-    image_tower: ImageNetwork = "residual"
-    image_side: int = 64
-    image_crop: int | None = None
+    n_components: Count = 128
+    image_tower: Literal["residual", "resnet50", "features"] = "residual"
+    image_side: Count = 64
+    image_crop: Count | None = None
     flip: bool = False
-    image_widths: tuple[int, ...] = (32, 64, 128, 256)
-    image_blocks: int = 1
+    image_widths: tuple[Count, ...] = (32, 64, 128, 256)
+    image_blocks: Count = 1
     image_weights: str | None = None
     image_hidden: int = 0
     train_image: bool = True
-    text_tower: TextNetwork = "words"
+    text_tower: Literal["words", "minilm"] = "words"
     word_vectors: str | None = None
     train_words: bool = True
-    word_size: int = 256
-    hidden_size: int = 256
-    dropout: float = 0.1
-    max_words: int = 20
-    min_texts: int = 1
+    word_size: Count = 256
+    hidden_size: Count = 256
+    dropout: DropoutShare = 0.1
+    max_words: Count = 20
+    min_texts: Count = 1
     normalization: Normalization = "cosine"
-    margin: float = 0.3
-    within_margin: float = 0.5
-    image_term: float = 0.1
-    text_term: float = 0.2
+    margin: NonNegative = 0.3
+    within_margin: NonNegative = 0.5
+    image_term: NonNegative = 0.1
+    text_term: NonNegative = 0.2
     direction: TrainedDirections = "both"
-    positive: Positive = "same_class"
-    max_trials: int = 100
-    rank_base: RankBase = "pairs"
+    positive: Literal["own_pair", "same_class"] = "same_class"
+    max_trials: Count = 100
+    rank_base: Literal["pairs", "negatives"] = "pairs"
     scale_weights: bool = True
     relevance: Literal["auto", "pairs", "labels"] = "auto"
-    optimizer: OptimiserName = "adam"
-    learning_rate: float = 5e-4
-    map_factor: float = 10.0
-    image_factor: float = 1.0
-    momentum: float = 0.9
-    weight_decay: float = 5e-5
-    schedule: Schedule = "cosine"
-    epochs: int = 20
-    batch_size: int = 128
-    texts_per_picture: int = 1
-    accumulate: int = 1
-    validation: float = 0.0
-    patience: int | None = None
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: Positive = 5e-4
+    map_factor: Positive = 10.0
+    image_factor: Positive = 1.0
+    momentum: Fraction = 0.9
+    weight_decay: NonNegative = 5e-5
+    schedule: Literal["cosine", "constant"] = "cosine"
+    epochs: Count = 20
+    batch_size: Count = 128
+    texts_per_picture: Count = 1
+    accumulate: Count = 1
+    validation: HeldOutShare = 0.0
+    patience: Count | None = None
     mixed_precision: bool = True
     compile: bool = False
     checkpoint: str | None = None
@@ -97,14 +127,14 @@ class MNiLParameters(ItemModel):
         return self.image_side
 
     @property
-    def _edge(self) -> int:
+    def seen_side(self) -> int:
         """The side of the square of pixels that the network sees."""
         return self.image_crop or self.image_side
 
     @property
     def crop_margin(self) -> int:
         """By how many pixels the square that the network sees may be moved."""
-        return self.image_side - self._edge
+        return self.image_side - self.seen_side
 
     @property
     def pictures_per_batch(self) -> int:
@@ -116,53 +146,16 @@ class MNiLParameters(ItemModel):
             return ConvolutionPlan.residual(tuple(self.image_widths), self.image_blocks)
         return ConvolutionPlan.resnet50() if self.image_tower == "resnet50" else None
 
-    def _start_weights(self) -> dict[str, Any] | None:
+    def _start_weights(self) -> Weights | None:
         if self.image_tower != "resnet50":
             return None
         return packaged_resnet() if self.image_weights is None else read_weights(self.image_weights)
 
-    def _cut_side(self) -> int | None:
-        """Return the side of the square that is cut out; the whole one is cut, too, where it may be mirrored."""
-        return self._edge if self.image_crop or self.flip else None
-
-    def _objective(self, n_pairs: int) -> RankingObjective:
-        return RankingObjective(
-            n_pairs=n_pairs,
-            margin=self.margin,
-            within_margin=self.within_margin,
-            image_term=self.image_term,
-            text_term=self.text_term,
-            direction=self.direction,
-            positive=self.positive,
-            max_trials=self.max_trials,
-            rank_base=self.rank_base,
-            scaled=self.scale_weights,
-        )
-
     def _check_parameters(self) -> None:
-        check_choice("image_tower", self.image_tower, get_args(ImageNetwork))
-        check_choice("text_tower", self.text_tower, get_args(TextNetwork))
+        super()._check_parameters()
         if self.text_tower == "minilm" and self.word_vectors is not None:
             raise InvalidInputError("text_tower is 'minilm', which has its own word_vectors; leave them at None")
-        check_choice("normalization", self.normalization, get_args(Normalization))
-        check_choice("direction", self.direction, get_args(TrainedDirections))
-        check_choice("positive", self.positive, get_args(Positive))
-        check_choice("rank_base", self.rank_base, get_args(RankBase))
-        check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
-        check_choice("optimizer", self.optimizer, get_args(OptimiserName))
-        check_choice("schedule", self.schedule, get_args(Schedule))
-        check_counts(self, "n_components", "image_side", "image_blocks", "word_size", "hidden_size", "max_words")
-        check_counts(self, "min_texts", "max_trials", "epochs", "batch_size", "texts_per_picture", "accumulate")
-        for width in self.image_widths:
-            check_count("each of image_widths", width)
-        check_numbers(self, "margin", "within_margin", "image_term", "text_term", "weight_decay", low=0)
-        check_numbers(self, "learning_rate", "map_factor", "image_factor", low=0, open_low=True)
         if self.image_hidden:
             check_count("image_hidden", self.image_hidden)
-        check_number("momentum", self.momentum, low=0, high=1)
-        check_number("dropout", self.dropout, low=0, high=0.99)
-        check_number("validation", self.validation, low=0, high=0.9)
-        if self.patience is not None:
-            check_count("patience", self.patience)
-        if self.image_crop is not None and check_count("image_crop", self.image_crop) > self.image_side:
+        if self.image_crop is not None and self.image_crop > self.image_side:
             raise InvalidInputError(f"image_crop must be at most image_side ({self.image_side}), got {self.image_crop}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,9 @@ from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models.base import Need
 from diptych.models.item_model import ItemSide, checked_texts
 from diptych.models.labels import Targets
-from diptych.models.neural._torch import choose_device
+from diptych.models.neural._torch import choose_device, torch_package
 from diptych.models.neural._training_loop import epoch_table, training_identity
-from diptych.models.neural.mnil._data import (
+from diptych.models.neural.mnil._items import (
     TrainingPairs,
     Vocabulary,
     check_pictures,
@@ -32,21 +32,22 @@ from diptych.models.neural.mnil._data import (
     squares,
     token_numbers,
 )
-from diptych.models.neural.mnil._joint_training import HISTORY_COLUMNS, EpochRecord, JointTraining, Progress, Workers
 from diptych.models.neural.mnil._onnx import TrainedNetworks
-from diptych.models.neural.mnil._parameters import MNiLParameters
-from diptych.models.neural.mnil._picture_tower import PictureTower
-from diptych.models.neural.mnil._towers import FeatureTower, TextMemory, TokenTower, Towers, WordTower
+from diptych.models.neural.mnil._parameters import HISTORY_COLUMNS, EpochRecord, MNiLParameters, Progress
+from diptych.models.neural.mnil._plan import Arrays
 
-_DEGENERATE = 1.02
-_MOST_HELD_OUT = 1000
-_MAY_CHANGE = ("checkpoint", "device", "compile", "image_weights")
-_OTHER_SIDE = {
+if TYPE_CHECKING:
+    from diptych.models.neural.mnil._networks import Networks
+
+DEGENERATE_DRAWS = 1.02
+MAX_HELD_OUT = 1000
+MAY_CHANGE = ("checkpoint", "device", "compile", "image_weights")
+OTHER_SIDE = {
     "image": ("words_", "text_encoder_", "text_names_", "text_arrays_"),
     "text": ("image_names_", "image_arrays_"),
 }
 # Texts whose tokens' states are held at a time when they are encoded.
-_TEXTS_AT_A_TIME = 4096
+MAX_TEXTS = 4096
 
 
 @lru_cache(maxsize=1)
@@ -212,13 +213,11 @@ class MNiL(MNiLParameters):
         """
         self._check_parameters()
         pairs, read = self._training_pairs(images, texts, labels)
-        workers = Workers.detect(choose_device(self.device))
-        towers = self._start(pairs, read, workers.own_device(choose_device(self.device)))
-        train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.random_state, 1]))
-        training = JointTraining(self, self._objective(len(train)), towers, train, held_out, self.space, workers)
-        folder = None if self.checkpoint is None else Path(self.checkpoint)
-        records = training.run(folder, self._identity(pairs, read), progress)
-        self._learned(towers, read, len(pairs), records)
+        torch = torch_package()
+        # The draws of the training leave no trace in the global generator.
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            networks, records = self._train(pairs, read, progress)
+        self._learned(networks.arrays(), read, len(pairs), records)
         self._keep_names("image", None if self.takes_pictures else column_names(images, name="images"))
         return self
 
@@ -252,7 +251,7 @@ class MNiL(MNiLParameters):
         self._check_fitted()
         half = copy(self)
         half._networks = None
-        for name in _OTHER_SIDE[side]:
+        for name in OTHER_SIDE[side]:
             half.__dict__.pop(name, None)
         return half
 
@@ -270,7 +269,7 @@ class MNiL(MNiLParameters):
             raise ModelFileError(
                 "this model was fitted with other weights of the sentence encoder than those installed; fit it again"
             )
-        blocks = [checked_texts(texts)[block] for block in row_blocks(len(texts), _TEXTS_AT_A_TIME)]
+        blocks = [checked_texts(texts)[block] for block in row_blocks(len(texts), MAX_TEXTS)]
         states = (encoder.token_states(block, max_tokens=self.max_words) for block in blocks)
         return np.concatenate([self._trained().states_to_points(*found) for found in states])
 
@@ -279,24 +278,29 @@ class MNiL(MNiLParameters):
             sides: tuple[ItemSide, ...] = get_args(ItemSide)
             arrays = {side: self._arrays(side) for side in sides if hasattr(self, f"{side}_arrays_")}
             self._networks = TrainedNetworks(
-                arrays, self._plan(), self.normalization, side=self.image_side, edge=self._edge
+                arrays, self._plan(), self.normalization, side=self.image_side, edge=self.seen_side
             )
         return self._networks
 
     def _arrays(self, side: ItemSide) -> dict[str, AnyArray]:
         return dict(zip(getattr(self, f"{side}_names_"), getattr(self, f"{side}_arrays_"), strict=True))
 
-    def _learned(self, towers: Towers, read: Vocabulary | AnyArray, n_pairs: int, records: list[EpochRecord]) -> None:
-        image = towers.image.arrays() | towers.image_map.arrays()
-        text = towers.text.arrays() | towers.text_map.arrays()
-        self.image_names_, self.image_arrays_ = tuple(image), list(image.values())
-        self.text_names_, self.text_arrays_ = tuple(text), list(text.values())
+    def _learned(
+        self,
+        arrays: Mapping[str, Arrays],
+        read: Vocabulary | AnyArray,
+        n_pairs: int,
+        records: list[EpochRecord],
+    ) -> None:
+        for side, named in arrays.items():
+            setattr(self, f"{side}_names_", tuple(named))
+            setattr(self, f"{side}_arrays_", list(named.values()))
         self.words_ = np.array(read.words if isinstance(read, Vocabulary) else (), dtype=np.str_)
         self.text_encoder_ = "" if isinstance(read, Vocabulary) else _sentence_encoder().weights_digest
         self.history_, self.history_columns_ = epoch_table(records, HISTORY_COLUMNS), HISTORY_COLUMNS
         self.n_pairs_ = n_pairs
         self._networks = None
-        if max(record.draws for record in records) < _DEGENERATE:
+        if max(record.draws for record in records) < DEGENERATE_DRAWS:
             warnings.warn(
                 "the first negative drawn violated the margin throughout, so ranks were never estimated; lower margin, "
                 "or use normalization='cosine'",
@@ -338,38 +342,60 @@ class MNiL(MNiLParameters):
             raise InvalidInputError("relevance is 'labels': call fit(images, texts, labels)")
         return Targets.from_labels(labels, n_rows).indicator.astype(np.float32)
 
-    def _start(self, pairs: TrainingPairs, read: Vocabulary | AnyArray, device: str) -> Towers:
+    def _train(
+        self, pairs: TrainingPairs, read: Vocabulary | AnyArray, progress: Progress | None
+    ) -> tuple[Networks, list[EpochRecord]]:
+        # PyTorch is needed from here on, and not before.
+        from diptych.models.neural.mnil._training import JointTraining, Workers
+
+        workers = Workers(choose_device(self.device))
+        networks = self._start(pairs, read, workers.device)
+        train, held_out = pairs.parted(self.validation, MAX_HELD_OUT, np.random.default_rng([self.random_state, 1]))
+        training = JointTraining(self, networks, train, held_out, workers)
+        folder = None if self.checkpoint is None else Path(self.checkpoint)
+        return networks, training.run(folder, self._identity(pairs, read), progress)
+
+    def _start(self, pairs: TrainingPairs, read: Vocabulary | AnyArray, device: str) -> Networks:
+        from diptych.models.neural.mnil._networks import FeatureNetwork, Networks, PictureNetwork, TextNetwork
+
         rng = np.random.default_rng([self.random_state, 0])
-        image: PictureTower | FeatureTower
-        if (plan := self._plan()) is None:
-            mean = pairs.pictures.mean(axis=0, dtype=np.float64)
-            scale = float(np.sqrt(pairs.pictures.var(axis=0, dtype=np.float64).mean())) or 1.0
-            hidden, dropout = self.image_hidden, self.dropout
-            image = FeatureTower(mean, scale, hidden=hidden, dropout=dropout, rng=rng, device=device)
-        else:
-            image = PictureTower(plan, self._start_weights(), rng=rng, device=device)
-        return Towers(
+        plan = self._plan()
+        image = (
+            FeatureNetwork(pairs.pictures, hidden=self.image_hidden, dropout=self.dropout, rng=rng)
+            if plan is None
+            else PictureNetwork(plan, self._start_weights(), rng)
+        )
+        vectors, scale = self._text_vectors(read, rng)
+        text = TextNetwork(
+            vectors,
+            self.hidden_size,
+            scale=scale,
+            train_words=self.train_words,
+            dropout=self.dropout,
+            unit_steps=self.normalization == "code",
+            rng=rng,
+        )
+        return Networks(
             image,
-            self._text_tower(read, rng, device),
+            text,
             self.n_components,
             self.normalization,
             rng=rng,
             device=device,
-            crop=self._cut_side(),
+            # The whole square is cut, too, where it may be mirrored.
+            crop=self.seen_side if self.image_crop or self.flip else None,
             mixed=self.mixed_precision and device.startswith("cuda"),
             compiled=self.compile,
         )
 
-    def _text_tower(self, read: Vocabulary | AnyArray, rng: np.random.Generator, device: str) -> TextMemory:
-        options = {"dropout": self.dropout, "unit_steps": self.normalization == "code", "rng": rng, "device": device}
+    def _text_vectors(self, read: Vocabulary | AnyArray, rng: np.random.Generator) -> tuple[AnyArray, float | None]:
+        """Return the vectors that the memory reads, and what divides them where they are an encoder's."""
         if not isinstance(read, Vocabulary):
             sample = read[:: max(1, len(read) // 10_000)].astype(np.float64)
-            return TokenTower(read, float(np.sqrt((sample**2).mean())), self.hidden_size, **options)
+            return read, float(np.sqrt((sample**2).mean()))
         if (table := self._word_table()) is None:
-            words: AnyArray = rng.standard_normal((read.n_ids, self.word_size), dtype=np.float32)
-        else:
-            words = initial_word_vectors(read, table, rng)
-        return WordTower(words, self.hidden_size, train=self.train_words, **options)
+            return rng.standard_normal((read.n_ids, self.word_size), dtype=np.float32), None
+        return initial_word_vectors(read, table, rng), None
 
     def _word_table(self) -> WordVectors | None:
         return None if self.word_vectors is None else load_word_vectors(self.word_vectors)
@@ -380,4 +406,4 @@ class MNiL(MNiLParameters):
         parameters = {**self.get_params(deep=False), "word_vectors": None if table is None else table.digest}
         words = np.array(read.words) if isinstance(read, Vocabulary) else read
         data = words, pairs.pictures, pairs.picture_of, pairs.word_ids, pairs.labels
-        return training_identity(parameters, *data, may_change=_MAY_CHANGE)
+        return training_identity(parameters, *data, may_change=MAY_CHANGE)

@@ -11,9 +11,9 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import WordVectors
 from diptych.errors import InvalidInputError
 from diptych.estimators import check_is_fitted
-from diptych.models.base import check_choice
-from diptych.models.neural.mnil._towers import N_LAYERS
+from diptych.models.neural.mnil._plan import N_LAYERS
 from diptych.models.neural.mnil.mnil import MNiL
+from diptych.models.parameters import check_choice
 
 WordLayer = Literal["memory", "embedding"]
 
@@ -50,7 +50,11 @@ def learned_words(model: MNiL, layer: WordLayer = "memory") -> WordVectors:
 
 def _first_step(rows: FloatArray, arrays: dict[str, AnyArray], number: int) -> FloatArray:
     """Return what a layer of memory that remembers nothing yet answers."""
-    sums = rows @ arrays[f"weight_ih_l{number}"].T + arrays[f"bias_ih_l{number}"] + arrays[f"bias_hh_l{number}"]
+    sums = (
+        rows @ arrays[f"memory.weight_ih_l{number}"].T
+        + arrays[f"memory.bias_ih_l{number}"]
+        + arrays[f"memory.bias_hh_l{number}"]
+    )
     # The forget gate, second of the four, has nothing to forget.
     enter, _, cell, leave = np.split(sums, 4, axis=1)
     return np.asarray(scipy.special.expit(leave) * np.tanh(scipy.special.expit(enter) * np.tanh(cell)))

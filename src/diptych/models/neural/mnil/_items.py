@@ -1,18 +1,16 @@
-"""What MNiL reads: pictures as squares of bytes, texts as word numbers, and batches of pairs on the device."""
+"""What MNiL reads: pictures as squares of bytes, texts as word numbers, and pairs in batches."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import re
 import tempfile
-import threading
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,6 @@ from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.data.item_sequences import SelectedItems, as_items
 from diptych.encoders import WordVectors
 from diptych.errors import InvalidInputError
-from diptych.models.neural._torch import torch_package
 
 Squares = NDArray[np.uint8]
 
@@ -261,84 +258,3 @@ class TrainingPairs:
         rows = np.flatnonzero(np.isin(self.picture_of, chosen))
         labels = None if self.labels is None else self.labels[rows]
         return TrainingPairs(self.pictures, self.picture_of[rows], self.word_ids[rows], self.lengths[rows], labels)
-
-    def order(self, texts_per_picture: int, rng: np.random.Generator) -> PairOrder:
-        """Return one epoch's order: every text once, those of a picture side by side in groups."""
-        return PairOrder.drawn(self.picture_of, texts_per_picture, rng)
-
-
-class Batch(NamedTuple):
-    """Tensors of one process's part of a step."""
-
-    pictures: Any
-    word_ids: Any  # as the lengths, ``texts_per_picture`` consecutive rows for each picture
-    lengths: Any
-    groups: Any  # the pictures' numbers
-    labels: Any  # indicator rows of the texts, or None
-    corners: Any
-    mirrored: Any
-
-
-class BatchStream:
-    """Gathers batches, a few ahead, in a thread of its own and sends them to the device from pinned memory."""
-
-    def __init__(self, pairs: TrainingPairs, batches: Sequence[PairOrder], *, margin: int, flip: bool, device: str):
-        self._torch = torch_package()
-        self._pairs = pairs
-        self._batches = batches
-        self._margin = margin
-        self._flip = flip
-        self._device = device
-
-    def ready(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yield the batches in order; ``rng`` draws how pictures are cut and turned."""
-        waiting: queue.Queue[Batch | BaseException | None] = queue.Queue(maxsize=3)
-        stopped = threading.Event()
-
-        def offer(made: Batch | BaseException | None) -> None:
-            while not stopped.is_set():
-                try:
-                    waiting.put(made, timeout=0.1)
-                except queue.Full:
-                    continue
-                return
-
-        def work() -> None:
-            try:
-                for order in self._batches:
-                    if stopped.is_set():
-                        return
-                    offer(self._made(order, rng))
-                offer(None)
-            except BaseException as error:
-                # Raised again where the batches are used: a thread that dies silently would leave training waiting.
-                offer(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        try:
-            while (made := waiting.get()) is not None:
-                if isinstance(made, BaseException):
-                    raise made
-                yield made
-        finally:
-            stopped.set()
-            thread.join()
-
-    def _made(self, order: PairOrder, rng: np.random.Generator) -> Batch:
-        pairs, rows = self._pairs, order.texts.reshape(-1)
-        corners = rng.integers(self._margin + 1, size=(len(order), 2))
-        mirrored = rng.random(len(order)) < (0.5 if self._flip else 0.0)
-        return Batch(
-            pictures=self._sent(np.take(pairs.pictures, order.pictures, axis=0)),
-            word_ids=self._sent(pairs.word_ids[rows]),
-            lengths=self._sent(pairs.lengths[rows]),
-            groups=self._sent(np.asarray(order.pictures, dtype=np.int64)),
-            labels=None if pairs.labels is None else self._sent(pairs.labels[rows].astype(np.float32)),
-            corners=self._sent(corners),
-            mirrored=self._sent(mirrored),
-        )
-
-    def _sent(self, values: AnyArray) -> Any:
-        tensor = self._torch.from_numpy(values)
-        return tensor if self._device == "cpu" else tensor.pin_memory().to(self._device, non_blocking=True)
