@@ -22,7 +22,7 @@ from diptych.collection.learning.retriever_training import promote
 from diptych.collection.store.opening import create_store
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.exports import text_query_searches
-from diptych.service.schemas.jobs import LearnParameters
+from diptych.service.api.jobs import LearnParameters
 from tests.cli.command_line import Run, World
 
 PART = {

@@ -142,11 +142,11 @@ def _record(folder: Path, number: int, source: Path, captions: Sequence[str]) ->
 
 def openapi(folder: Path) -> dict[str, Any]:
     """Return the OpenAPI document of a service, without the version; errors, which are all alike, in one table."""
-    from diptych.service.api.operations import openapi_document
+    from diptych.service.api.openapi import openapi_document
     from diptych.service.app import create_app
     from diptych.service.settings import Settings
 
-    document = openapi_document(create_app(Settings({"photographs": folder})))
+    document = openapi_document(create_app(Settings(collections={"photographs": folder})))
     del document["info"]["version"]
     # It is named after the collections.
     document["components"]["securitySchemes"]["page"]["name"] = "diptych_SESSION"

@@ -237,7 +237,8 @@ def scene_service(scene_collection: Path, tmp_path_factory: pytest.TempPathFacto
     folder = Path(shutil.copytree(scene_collection, tmp_path_factory.mktemp("served") / "scenes", symlinks=True))
     limits = Limits(requests_per_second=0.0)
     service = _started(
-        Settings({"scenes": folder / ".diptych"}, {"scenes": folder}, token=TOKEN, limits=limits), {"scenes": folder}
+        Settings(collections={"scenes": folder / ".diptych"}, roots={"scenes": folder}, token=TOKEN, limits=limits),
+        {"scenes": folder},
     )
     yield service
     service.stop()

@@ -26,7 +26,7 @@ from diptych.service.clicks.click_log import ClickLog
 from diptych.service.clicks.exports import text_query_searches
 from diptych.service.clicks.interleavings import Interleaving, InterleavingReport
 from diptych.service.clicks.records import InterleavedPage, InterleavingError
-from diptych.service.clicks.reports import FREQUENT_SEARCHES, query_counts
+from diptych.service.clicks.reports import FREQUENT_SEARCHES, DayCount, PositionCount, VisualSearches, query_counts
 from diptych.service.clicks.searches import SALT_DAYS, visitor_number
 from tests.service.test_click_log import emptied_log, on_one_store
 
@@ -94,47 +94,38 @@ def test_the_report_is_what_counting_by_hand_gives(store: Store, searches: list[
         of_day[datetime.fromtimestamp(entry["time"]).date()].append(entry)
     counted = [entry for day in wanted for entry in of_day[day]]
 
-    assert report.per_day == [
-        {
-            "day": day.isoformat(),
-            "searches": len(of_day[day]),
-            "clicks": sum(entry["n_clicks"] for entry in of_day[day]),
-        }
-        for day in wanted
-    ]
+    assert report.per_day == tuple(
+        DayCount(day.isoformat(), len(of_day[day]), sum(entry["n_clicks"] for entry in of_day[day])) for day in wanted
+    )
     assert report.searches == len(counted)
     assert report.clicks == sum(entry["n_clicks"] for entry in counted)
 
     groups = defaultdict(list)
     for entry in counted:
         groups[entry["query"]].append(entry)
-    assert {entry["query"] for entry in report.top} == groups.keys()
-    assert [entry["searches"] for entry in report.top] == sorted(
-        (len(group) for group in groups.values()), reverse=True
-    )
+    assert {entry.query for entry in report.top} == groups.keys()
+    assert [entry.searches for entry in report.top] == sorted((len(group) for group in groups.values()), reverse=True)
     for line in report.top:
-        group = groups[line["query"]]
-        assert line["searches"] == len(group)
-        assert line["clicked_share"] == pytest.approx(sum(bool(entry["used"]) for entry in group) / len(group))
-        assert line["no_good_match"] == all(entry["no_good_match"] for entry in group)
+        group = groups[line.query]
+        assert line.searches == len(group)
+        assert line.clicked_share == pytest.approx(sum(bool(entry["used"]) for entry in group) / len(group))
+        assert line.no_good_match == all(entry["no_good_match"] for entry in group)
         newest = max(entry["time"] for entry in group)
-        assert line["last"] == datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
-    reasons = {}
-    for query, group in groups.items():
-        if all(entry["no_good_match"] for entry in group):
-            reasons[query] = "no good match"
-        elif len(group) >= FREQUENT_SEARCHES and not any(entry["used"] for entry in group):
-            reasons[query] = "never clicked"
-    assert {line["query"]: line["reason"] for line in report.failing} == reasons
+        assert line.last == datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
+    failing = {
+        query
+        for query, group in groups.items()
+        if all(entry["no_good_match"] for entry in group)
+        or (len(group) >= FREQUENT_SEARCHES and not any(entry["used"] for entry in group))
+    }
+    assert {line.query for line in report.failing} == failing
 
     shown: Counter[int] = Counter()
     clicked: Counter[int] = Counter()
     for entry in counted:
         shown.update(range(1, entry["shown"] + 1))
         clicked.update(entry["used"])
-    assert report.positions == [
-        {"position": place, "shown": shown[place], "clicked": clicked[place]} for place in sorted(shown)
-    ]
+    assert report.positions == tuple(PositionCount(place, shown[place], clicked[place]) for place in sorted(shown))
 
 
 A, B = ("one", "f1"), ("two", "f2")
@@ -399,7 +390,7 @@ def test_pictures_that_were_sent_are_no_queries(store: Store) -> None:
             )
         report = log.report(days=1)
     assert report.searches == 4
-    assert [row["query"] for row in (*report.top, *report.failing)] == ["a dog - a cat"] * 2
+    assert [row.query for row in (*report.top, *report.failing)] == ["a dog - a cat"] * 2
 
 
 def test_visible_words_are_marked_and_visual_searches_counted(store: Store) -> None:
@@ -420,14 +411,14 @@ def test_visible_words_are_marked_and_visual_searches_counted(store: Store) -> N
             ],
         )
         report = log.report(1)
-    lines = {line["query"]: line for line in report.top}
+    lines = {line.query: line for line in report.top}
     dogs = lines["two 🐕 dogs in a trash can"]
-    assert dogs["visualness"] == pytest.approx(2 / 3)
-    assert [(dogs["query"][span["start"] : span["end"]], span["concept"]) for span in dogs["visible"]] == [
+    assert dogs.visualness == pytest.approx(2 / 3)
+    assert [(dogs.query[span.start : span.end], span.concept) for span in dogs.visible] == [
         ("dogs", "dog"),
         ("trash can", "trash can"),
     ]
-    assert (lines["item:17"]["visualness"], lines["item:17"]["visible"]) == (None, [])
-    assert [(line["query"], line["visualness"]) for line in report.failing] == [("funny quotes", 0)]
+    assert (lines["item:17"].visualness, lines["item:17"].visible) == (None, ())
+    assert [(line.query, line.visualness) for line in report.failing] == [("funny quotes", 0)]
     # Half visible is not above half, and a search for a picture is not counted.
-    assert report.visual == {"threshold": 0.5, "searches": 1 / 4, "clicked": 1 / 2}
+    assert report.visual == VisualSearches(threshold=0.5, searches=1 / 4, clicked=1 / 2)

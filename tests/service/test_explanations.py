@@ -43,8 +43,9 @@ def test_words_are_explained_with_the_score_of_the_search(service: Any, target: 
         wanted = {} if target == "images" else {"caption_id": answer["caption_id"]}
         document = explained(service, query="a red car", item=answer["id"], target=target, **wanted)
         assert document["score"] == pytest.approx(answer["score"], abs=SCORE_ERROR)
-        assert document["kind"] == "words"
-        assert [bar["name"] for bar in document["bars"]] == ["a", "red", "car"]
+        words = document["views"][0]
+        assert words["kind"] == "words"
+        assert [bar["name"] for bar in words["bars"]] == ["a", "red", "car"]
         pairs = next(view for view in document["views"] if view["kind"] == "pairs")
         assert sum(bar["contribution"] for bar in pairs["bars"]) + pairs["remainder"] == pytest.approx(
             answer["score"], abs=SCORE_ERROR
@@ -59,7 +60,7 @@ def test_a_combined_query_is_explained_term_by_term(service: Any) -> None:
     assert document["score"] == pytest.approx(answer["score"], abs=SCORE_ERROR)
     assert [term["weight"] for term in document["terms"]] == [2, 1, -1]
     assert sum(term["contribution"] for term in document["terms"]) == pytest.approx(answer["score"], abs=SCORE_ERROR)
-    assert {bar["term"] for bar in document["bars"]} == {0, 2}, "the item is a picture, which has no words"
+    assert {bar["term"] for bar in document["views"][0]["bars"]} == {0, 2}, "the item is a picture, which has no words"
 
 
 def test_an_uploaded_picture_is_explained(service: Any) -> None:
@@ -70,7 +71,7 @@ def test_an_uploaded_picture_is_explained(service: Any) -> None:
     found = httpx.post(url, files=files, timeout=30).json()
     document = explained(service, terms=[{"upload": found["upload"]}], item=found["answers"][0]["id"])
     assert document["score"] == pytest.approx(found["answers"][0]["score"], abs=SCORE_ERROR)
-    assert document["kind"] == "pairs"
+    assert document["views"][0]["kind"] == "pairs"
 
 
 def test_each_picture_of_a_query_goes_by_its_own_name(service: Any) -> None:
@@ -126,4 +127,4 @@ def test_sides_that_an_item_does_not_have(service: Any) -> None:
     answer = ask(service, query="words", item=text)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/no-picture")
     document = explained(service, query="words", item=text, target="texts")
-    assert document["kind"] == "words"
+    assert document["views"][0]["kind"] == "words"

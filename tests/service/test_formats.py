@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from diptych.collection import Collection
 from diptych.encoders import read_picture
-from diptych.service.jobs.work import run
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter
 from tests.doubles.picture_samples import picture, write_picture, write_video
 
 ITEMS = "/v1/collections/scenes/items"
@@ -101,10 +101,8 @@ def test_a_video_is_served_from_its_moments(client: httpx.Client, tmp_path: Path
 
 def index(client: Any) -> dict[str, Any]:
     """Do what the process of a job does, without the seconds that a process takes to start."""
-    reports = io.StringIO()
-    run({"collection": client.folder / ".diptych", "kind": "index", "parameters": {}}, reports)
-    last: dict[str, Any] = json.loads(reports.getvalue().splitlines()[-1])["result"]
-    return last
+    with Collection.open(client.folder / ".diptych") as collection:
+        return JOB_FUNCTIONS["index"](collection, {}, Reporter())
 
 
 def test_a_job_names_the_kinds_that_it_could_not_read(client: Any) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from diptych.collection import Collection
 from diptych.collection.store.store import Store
 from diptych.errors import NoRoomError
 from diptych.service.jobs.runner import JobRunner
 from diptych.service.jobs.store import JobStore
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter, run
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_a_job_is_kept_as_it_was_added_and_as_it_ended(jobs: JobStore) -> None:
     assert (jobs.find(added.id), jobs.find("unknown")) == (added, None)
     claimed = jobs.claim()
     assert claimed is not None
-    jobs.beat(claimed, 3, 8, "reading")
+    jobs.advance(claimed, 3, 8, "reading")
     jobs.finish(claimed, "done", result={"added": 5})
     (ended,) = jobs.newest(5)
     assert (ended.state, ended.done, ended.total, ended.message, ended.result) == (
@@ -94,7 +96,7 @@ def test_a_job_without_a_beat_waits_again_and_its_former_runner_has_no_say(
     assert own is not None
     assert (own.id, own.started != lost.started) == (lost.id, True)
     assert (jobs.is_to_cancel(lost), jobs.is_to_cancel(own)) == (True, False)
-    jobs.beat(lost, 7, 9, "too late")
+    jobs.advance(lost, 7, 9, "too late")
     jobs.finish(lost, "failed", error="too late")
     assert jobs.find(own.id) == own
     jobs.finish(own, "done")
@@ -130,38 +132,56 @@ def test_only_so_many_finished_jobs_are_kept(jobs: JobStore, monkeypatch: pytest
     assert [job.id for job in jobs.newest(50)] == added[:-4:-1]
 
 
-class Work:
-    """A process of a job that goes on for a while and reports more often than anybody reads."""
+def test_progress_is_written_about_once_a_second(own_scene_collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(collection: Collection, parameters: Any, reporter: Reporter) -> dict[str, Any]:
+        ends = time.monotonic() + 1.5
+        while time.monotonic() < ends:
+            reporter.advance(int(1e6 * (ends - time.monotonic())), 1, "working")
+        return {"added": 1}
 
-    was_stopped = False
-
-    def __init__(self, *_: Any) -> None:
-        self.result = {"added": 1}
-        self.ends = time.monotonic() + 1.5
-
-    @property
-    def progress(self) -> tuple[int, int, str]:
-        return int(1e6 * (self.ends - time.monotonic())), 1, "working"
-
-    def wait(self, seconds: float) -> bool:
-        time.sleep(min(seconds, 0.02))
-        return time.monotonic() >= self.ends
-
-    def stop(self) -> None:
-        pass
+    written = []
+    advance = JobStore.advance
+    monkeypatch.setitem(JOB_FUNCTIONS, "index", work)
+    monkeypatch.setattr(JobStore, "advance", lambda *values: (written.append(values), advance(*values)))
+    with Collection.open(own_scene_collection / ".diptych") as collection:
+        jobs = JobStore(collection.store)
+        jobs.add("index", {})
+        claimed = jobs.claim()
+        assert claimed is not None
+        assert run(collection, claimed) == 0
+        job = jobs.find(claimed.id)
+    assert job is not None
+    assert (job.state, job.result, job.message) == ("done", {"added": 1}, "working")
+    assert 1 <= len(written) <= 3
 
 
-def test_progress_is_written_at_most_once_a_second(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
-    runner = JobRunner("folder", store)
-    beats = []
-    beat = runner.store.beat
-    monkeypatch.setattr(runner.store, "beat", lambda *values: (beats.append(values), beat(*values)))
+def test_a_process_that_breaks_off_is_a_failure_with_its_last_line(
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.service.jobs.runner.COMMAND", [sys.executable, "-c", "raise SystemExit('no memory')"])
+    runner = JobRunner(place, store)
     job = runner.store.add("index", {})
     runner.start()
-    wait_until(lambda: state(runner.store, job.id) == "done")
+    wait_until(lambda: state(runner.store, job.id) == "failed")
     runner.stop()
-    assert 1 <= len(beats) <= 3
+    assert runner.store.find(job.id).error == "The process of the job ended with status 1: no memory"  # type: ignore[union-attr]
+
+
+QUICK = """
+import json, sys
+from diptych.collection.store.opening import open_store
+from diptych.service.jobs.store import Job, JobStore
+request = json.loads(sys.stdin.readline())
+jobs, job = JobStore(open_store(request["collection"])), Job(**request["job"])
+jobs.advance(job, 1, 1, "working")
+jobs.finish(job, "done", result={"added": 1})
+"""
+
+
+@pytest.fixture
+def quick_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let jobs be done by a process that does nothing."""
+    monkeypatch.setattr("diptych.service.jobs.runner.COMMAND", [sys.executable, "-c", QUICK])
 
 
 def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, store: Store) -> None:
@@ -182,15 +202,15 @@ def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, store
             runner.stop()
 
 
+@pytest.mark.usefixtures("quick_work")
 def test_jobs_go_on_after_the_store_could_not_be_written(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise NoRoomError(Path("here"), 1)
 
     monkeypatch.setattr("diptych.service.jobs.runner.RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
-    runner = JobRunner("folder", store)
+    runner = JobRunner(place, store)
     job = runner.store.add("reencode", {})
     with monkeypatch.context() as patch:
         patch.setattr(store, "write", refuse)
@@ -204,24 +224,25 @@ CLAIM = """
 import sys, time
 from diptych.collection.store.opening import open_store
 from diptych.service.jobs.store import JobStore
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter, run
 print(JobStore(open_store(sys.argv[1])).claim().id, flush=True)
 time.sleep(60)
 """
 
 
+@pytest.mark.usefixtures("quick_work")
 def test_what_ran_in_a_killed_service_is_run_by_another(
     store: Store, jobs: JobStore, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.service.jobs.runner.JobProcess", Work)
     job = jobs.add("index", {})
     with subprocess.Popen([sys.executable, "-c", CLAIM, place], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == job.id
         process.send_signal(signal.SIGKILL)
     assert state(jobs, job.id) == "running"
-    runner = JobRunner("folder", store)
+    runner = JobRunner(place, store)
     with without_patience(monkeypatch):
         runner.start()
-        wait_until(lambda: jobs.find(job.id).message == "working" or jobs.find(job.id).state == "done")  # type: ignore[union-attr]
+        wait_until(lambda: jobs.find(job.id).message == "working")  # type: ignore[union-attr]
     wait_until(lambda: state(jobs, job.id) == "done")
     runner.stop()

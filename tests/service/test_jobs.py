@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import signal
@@ -8,13 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from diptych.service.jobs.work import run
+from diptych.collection import Collection
+from diptych.errors import DiptychError
+from diptych.service.jobs.store import Job, JobKind
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter
 
 Start = Callable[..., Any]
 JOBS = "/v1/collections/scenes/jobs"
@@ -39,12 +42,10 @@ def ended(client: httpx.Client, job: dict[str, Any], seconds: float = 60) -> dic
     raise AssertionError(f"the job goes on: {found}")
 
 
-def done_here(client: Any, kind: str, **parameters: Any) -> dict[str, Any]:
-    """Do what the process of a job does, without the seconds that a process takes to start; return its last report."""
-    reports = io.StringIO()
-    run({"collection": client.folder / ".diptych", "kind": kind, "parameters": parameters}, reports)
-    last: dict[str, Any] = json.loads(reports.getvalue().splitlines()[-1])
-    return last
+def done_here(client: Any, kind: JobKind, **parameters: Any) -> dict[str, Any]:
+    """Do what the process of a job does, without the seconds that a process takes to start; return the result."""
+    with Collection.open(client.folder / ".diptych") as collection:
+        return JOB_FUNCTIONS[kind](collection, parameters, Reporter())
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_index_adds_what_is_new_and_removes_what_is_gone(client: Any) -> None:
     assert job["done"] == job["total"] == 61
     assert client.get("/v1/collections/scenes").json()["items"] == 60
     (client.folder / "new.png").unlink()
-    assert done_here(client, "index", remove_missing=False)["result"]["removed"] == 0
+    assert done_here(client, "index", remove_missing=False)["removed"] == 0
 
 
 def test_training_compares_and_the_better_one_takes_over(client: Any) -> None:
@@ -89,7 +90,7 @@ def test_training_compares_and_the_better_one_takes_over(client: Any) -> None:
     names = {one["name"]: one for one in client.get("/v1/collections/scenes/retrievers").json()["retrievers"]}
     assert names["trained cca"]["active"]
     assert names[before["name"]]["fingerprint"] == before["fingerprint"]
-    assert not done_here(client, "train", method="random", held_out=0.5)["result"]["activated"]
+    assert not done_here(client, "train", method="random", held_out=0.5)["activated"]
     assert client.get("/v1/collections/scenes").json()["retriever"] == after
 
 
@@ -97,20 +98,20 @@ def test_text_is_read_from_the_pictures_that_are_there(client: Any) -> None:
     pytest.importorskip("rapidocr")
     for picture in sorted(client.folder.glob("*.png"))[2:]:
         picture.unlink()
-    result = done_here(client, "read_text")["result"]
+    result = done_here(client, "read_text")
     assert (result["read"], result["known"], result["skipped"]) == (2, 0, 58)
     collection = client.get("/v1/collections/scenes").json()
     assert collection["texts_read"] == 2
     ids = [item["id"] for item in client.get("/v1/collections/scenes/items", params={"limit": 60}).json()["items"]]
     read = [client.get(f"/v1/collections/scenes/items/{one}").json()["picture_text"] for one in ids]
     assert sum(text is not None for text in read) == 2
-    assert done_here(client, "read_text")["result"]["known"] == 2
+    assert done_here(client, "read_text")["known"] == 2
 
 
 def test_parts_of_the_pictures_are_searched_when_they_were_looked_at(client: Any) -> None:
     for picture in sorted(client.folder.glob("*.png"))[3:]:
         picture.unlink()
-    result = done_here(client, "regions")["result"]
+    result = done_here(client, "regions")
     assert (result["read"], result["known"], result["skipped"]) == (3, 0, 57)
     assert client.get("/v1/collections/scenes").json()["with_regions"] == 3
     queries = ("a red ball", "a green tree", "a yellow house", "a blue boat", "a white cat")
@@ -122,16 +123,19 @@ def test_parts_of_the_pictures_are_searched_when_they_were_looked_at(client: Any
     assert all(0 <= region["left"] < region["right"] <= 1 and region["place"] for region in regions.values())
     without = client.get(address, params={**asked[0], "regions": False}).json()["answers"]
     assert all(answer["region"] is None for answer in without)
-    assert done_here(client, "regions", retriever="nobody")["error"]
+    with pytest.raises(DiptychError, match="nobody"):
+        done_here(client, "regions", retriever="nobody")
 
 
 def test_a_failing_job_says_why(client: Any) -> None:
-    assert "did you mean" in done_here(client, "train", method="ccca")["error"]
-    refused = done_here(client, "train", method="mm-nn", parameters={"checkpoint": "/tmp/elsewhere"})
-    assert "names a file of the machine that serves" in refused["error"]
+    with pytest.raises(DiptychError, match="did you mean"):
+        done_here(client, "train", method="ccca")
+    with pytest.raises(DiptychError, match="names a file of the machine that serves"):
+        done_here(client, "train", method="mm-nn", parameters={"checkpoint": "/tmp/elsewhere"})
     for picture in client.folder.glob("*.png"):
         picture.unlink()
-    assert "no picture in the folder" in done_here(client, "index")["error"]
+    with pytest.raises(DiptychError, match="no picture in the folder"):
+        done_here(client, "index")
     # Where the collection lies on this machine is not a reader's business.
     broken = ended(client, started(client, "train"))
     assert broken["state"] == "failed"
@@ -191,7 +195,7 @@ def test_a_job_is_followed_until_it_is_over_or_the_service_ends(running_service:
             claimed = store.claim()
             assert claimed.id == job["id"]
             assert next(events)["state"] == "running"
-            store.beat(claimed, 3, 8, "reading")
+            store.advance(claimed, 3, 8, "reading")
             advanced = next(events)
             assert (advanced["done"], advanced["total"], advanced["message"]) == (3, 8, "reading")
             store.finish(claimed, "done", result={"added": 5})
@@ -245,8 +249,9 @@ def test_a_job_ends_with_its_service(own_scene_collection: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     assert process.stdin is not None
-    request = f'{{"collection": "{own_scene_collection / ".diptych"}", "kind": "train", "parameters": {{}}}}\n'
-    process.stdin.write(request.encode())
+    job = Job("1", "train", {}, "running", "")
+    request = {"collection": str(own_scene_collection / ".diptych"), "root": None, "job": asdict(job)}
+    process.stdin.write(json.dumps(request).encode() + b"\n")
     process.stdin.close()
     assert process.wait(20) == -signal.SIGTERM
 

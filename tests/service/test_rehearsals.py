@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,9 @@ from diptych.collection import Collection
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
+from diptych.service.api.rehearsals import read_rehearsals
 from diptych.service.clicks import ClickLog
 from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter
-from diptych.service.rehearsals import read_rehearsals
 
 Start = Callable[..., Any]
 ADDRESS = "/v1/collections/scenes/rehearsals"
@@ -56,7 +54,7 @@ def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service:
         assert job.result is not None
         assert set(job.result) == {"retriever", "outcome", "verdict"}
         # Jobs are read without the token, and queries are what people typed.
-        assert "private wish" not in job.model_dump_json()
+        assert "private wish" not in str(job)
         assert httpx.get(service.url + ADDRESS).status_code in (401, 403)
         (report,) = client.rehearsals().rehearsals
         assert (report.retriever, report.old, report.new, report.n_sample) == ("small", "scenes", "small", 20)
@@ -86,7 +84,7 @@ def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -
             client.rehearse("small", sample=1)
         assert wrong.value.status == 422
     with Collection.open(folder) as collection:
-        reporter = Reporter(io.StringIO())
+        reporter = Reporter()
         with pytest.raises(InvalidInputError, match="uses this search model already"):
             JOB_FUNCTIONS["rehearse"](collection, {"retriever": "scenes"}, reporter)
         with pytest.raises(UnknownNameError, match="did you mean 'small'"):
@@ -97,14 +95,14 @@ def test_there_is_one_report_for_each_retriever(folder: Path) -> None:
     with Collection.open(folder) as collection:
         for seed in (0, 1):
             JOB_FUNCTIONS["rehearse"](
-                collection, {"retriever": "small", "random_state": seed, "sample": 20}, Reporter(io.StringIO())
+                collection, {"retriever": "small", "random_state": seed, "sample": 20}, Reporter()
             )
-        (report,) = read_rehearsals(collection)
-        assert report["random_state"] == 1
-        older = json.dumps({**report, "made": "2001-01-01"})
+        (report,) = read_rehearsals(collection.store)
+        assert report.random_state == 1
+        older = report.model_copy(update={"made": "2001-01-01"}).model_dump_json()
         collection.store.write(
             lambda db: db.run("INSERT INTO rehearsal VALUES (?, ?, ?)", ("another", "2001-01-01", older))
         )
-        assert [each["made"] for each in read_rehearsals(collection)] == [report["made"], "2001-01-01"]
+        assert [each.made for each in read_rehearsals(collection.store)] == [report.made, "2001-01-01"]
         forget(older_than=None, yes=True, collection=folder)
-        assert read_rehearsals(collection) == []
+        assert read_rehearsals(collection.store) == []

@@ -153,12 +153,14 @@ def test_what_stands_under_a_member_describes_it(document: dict[str, Any]) -> No
         text: str | None = document["components"]["schemas"][name]["properties"][member].get("description")
         return text
 
-    # Of its own, of a document that it is one of, over several lines, of a document in it, and nothing.
+    # Of its own, of a document that it is one of, over several lines, of a dataclass of the library, and nothing.
     assert said("SearchResponse", "considered") == "How many pictures or texts the filter left."
     assert said("SearchRequest", "limit") == "How many answers."
     assert "\n" in str(said("SearchRequest", "mode"))
+    assert said("Facet", "field") == "The name that filters use: label, or that of a metadatum."
     assert said("ItemDocument", "width") == "Of the picture, in pixels; 0 without one."
-    assert said("AnswerDocument", "labels") is None
+    assert said("AnswerDocument", "rank") == "The place of the answer, from 1."
+    assert said("SearchResponse", "limit") is None
 
 
 def test_the_methods_of_an_address_are_listed(shared_service: Start) -> None:

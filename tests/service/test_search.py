@@ -202,7 +202,6 @@ def test_what_a_collection_says_of_itself(client: httpx.Client, collection: Coll
     status = collection.status()
     assert (only["items"], only["captions"]) == (60, status.captions)
     assert only["retriever"] == {"name": status.retriever, "fingerprint": status.fingerprint}
-    assert only["hybrid_available"]
     assert only["map"] == "none"
     assert str(scene_collection) not in answer.text
 

@@ -168,7 +168,7 @@ def test_a_key_is_shown_to_a_person_and_to_no_log(own_scene_collection: Path) ->
         def isatty(self) -> bool:
             return True
 
-    settings = Settings({"scenes": own_scene_collection}, token="a-token-that-only-the-tests-know")
+    settings = Settings(collections={"scenes": own_scene_collection}, token="a-token-that-only-the-tests-know")
     with redirect_stdout(io.StringIO()) as log, redirect_stdout(Terminal()) as terminal:
         tell_sign_in("http://127.0.0.1:8765/", settings)
     with redirect_stdout(log):

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from diptych.encoders import SideBySide as SideBySide
     from diptych.retriever.calibration import Calibration as Calibration
     from diptych.retriever.comparison import Comparison as Comparison
-    from diptych.retriever.explaining import Contribution as Contribution
-    from diptych.retriever.explaining import ExplainedTerm as ExplainedTerm
-    from diptych.retriever.explaining import Explanation as Explanation
-    from diptych.retriever.explaining import Subject as Subject
-    from diptych.retriever.explaining import View as View
     from diptych.retriever.explaining.explain import explain as explain
     from diptych.retriever.explaining.explain import explanation_kind as explanation_kind
+    from diptych.retriever.explaining.explanation import Contribution as Contribution
+    from diptych.retriever.explaining.explanation import ExplainedTerm as ExplainedTerm
+    from diptych.retriever.explaining.explanation import Explanation as Explanation
+    from diptych.retriever.explaining.explanation import View as View
+    from diptych.retriever.explaining.match import Subject as Subject
     from diptych.retriever.fused import fused_retriever as fused_retriever
     from diptych.retriever.mteb_models import MTEBModel as MTEBModel
     from diptych.retriever.mteb_models import retriever_of_mteb as retriever_of_mteb

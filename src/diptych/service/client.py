@@ -13,13 +13,22 @@ from typing import Any, Generic, Self, TypeVar, overload
 from urllib.parse import quote, urlsplit
 
 import httpx
+from pydantic import TypeAdapter
 
+from diptych.collection.store.model_history import LearningRecord
 from diptych.errors import DiptychError
-from diptych.service.schemas import clicks as _clicks
-from diptych.service.schemas import collections as _collections
-from diptych.service.schemas import jobs as _jobs
-from diptych.service.schemas import retrievers as _retrievers
-from diptych.service.schemas import search as _search
+from diptych.retriever.explaining.explanation import Explanation
+from diptych.service.api import albums as _albums
+from diptych.service.api import clicks as _clicks
+from diptych.service.api import collections as _collections
+from diptych.service.api import items as _items
+from diptych.service.api import operations as _operations
+from diptych.service.api import rehearsals as _rehearsals
+from diptych.service.api import retrievers as _retrievers
+from diptych.service.api import search as _search
+from diptych.service.api.jobs import JobList
+from diptych.service.clicks.reports import QueryReport
+from diptych.service.jobs.store import Job
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
@@ -95,7 +104,9 @@ class Operation(Generic[ResultT]):
 
     def answer(self, response: httpx.Response) -> ResultT:
         """Return the result; members that a newer service adds are passed over. Raise what the service refuses."""
-        if not response.is_success and not (self.result is _jobs.ReadinessDocument and response.status_code == 503):
+        if not response.is_success and not (
+            self.result is _operations.ReadinessDocument and response.status_code == 503
+        ):
             try:
                 problem = response.json()
             except ValueError:
@@ -103,7 +114,7 @@ class Operation(Generic[ResultT]):
             raise ServiceError(response.status_code, problem if isinstance(problem, dict) else {})
         found: Any = response.content if self.result is bytes else None
         if self.result not in (bytes, type(None)):
-            found = self.result.model_validate(response.json(), extra="ignore")  # type: ignore[attr-defined]
+            found = TypeAdapter(self.result).validate_json(response.content, extra="ignore")
         return found  # type: ignore[no-any-return]
 
 
@@ -111,12 +122,12 @@ class Operations:
     """What both clients do: ``~`` in an address stands for the collection."""
 
     collections = Operation(_collections.CollectionList, "GET collections")
-    ready = Operation(_jobs.ReadinessDocument, "GET /ready")
+    ready = Operation(_operations.ReadinessDocument, "GET /ready")
     status = Operation(_collections.CollectionDocument, "GET ~")
 
     search = Operation(_search.SearchResponse, "POST ~/search", "query")  # or terms=[{"item": …}, …]
     search_picture = Operation(_search.SearchResponse, "POST ~/search/picture", "picture")  # a path object
-    explain = Operation(_search.ExplanationDocument, "POST ~/explanations")
+    explain = Operation(Explanation, "POST ~/explanations")
     facets = Operation(_search.FacetList, "GET ~/facets", "filter")
     suggestions = Operation(_search.SuggestionList, "GET ~/suggestions", "prefix")
     timeline = Operation(_collections.Timeline, "GET ~/timeline", "filter")
@@ -124,48 +135,48 @@ class Operations:
     upload = Operation(_search.UploadDocument, "POST uploads", "picture")
     upload_preview = Operation(bytes, "GET uploads/{upload_id}")
 
-    item_page = Operation(_collections.ItemList, "GET ~/items", "filter")
-    item = Operation(_collections.ItemDocument, "GET ~/items/{item_id}")
-    add = Operation(_collections.ItemDocument, "POST ~/items", "picture", beside="item")
-    update = Operation(_collections.ItemDocument, "PATCH ~/items/{item_id}")
+    item_page = Operation(_items.ItemList, "GET ~/items", "filter")
+    item = Operation(_items.ItemDocument, "GET ~/items/{item_id}")
+    add = Operation(_items.ItemDocument, "POST ~/items", "picture", beside="item")
+    update = Operation(_items.ItemDocument, "PATCH ~/items/{item_id}")
     remove = Operation(type(None), "DELETE ~/items/{item_id}")
     thumbnail = Operation(bytes, "GET ~/items/{item_id}/thumbnail")
     original = Operation(bytes, "GET ~/items/{item_id}/original")
     rendering = Operation(bytes, "GET ~/items/{item_id}/rendering")  # as every browser can show it
     neighbours = Operation(_search.SearchResponse, "GET ~/items/{item_id}/neighbours")
 
-    albums = Operation(_collections.AlbumList, "GET ~/albums")
-    album = Operation(_collections.AlbumDocument, "GET ~/albums/{title}")
-    album_page = Operation(_collections.ItemList, "GET ~/albums/{title}/items")
-    set_album = Operation(_collections.AlbumDocument, "PUT ~/albums/{title}", "items")
-    change_album = Operation(_collections.AlbumDocument, "PATCH ~/albums/{title}")
+    albums = Operation(_albums.AlbumList, "GET ~/albums")
+    album = Operation(_albums.AlbumDocument, "GET ~/albums/{title}")
+    album_page = Operation(_items.ItemList, "GET ~/albums/{title}/items")
+    set_album = Operation(_albums.AlbumDocument, "PUT ~/albums/{title}", "items")
+    change_album = Operation(_albums.AlbumDocument, "PATCH ~/albums/{title}")
     delete_album = Operation(type(None), "DELETE ~/albums/{title}")
-    saved_searches = Operation(_collections.SavedSearchList, "GET ~/saved-searches")
-    save_search = Operation(_collections.SavedSearchDocument, "PUT ~/saved-searches/{name}", "query")
+    saved_searches = Operation(_albums.SavedSearchList, "GET ~/saved-searches")
+    save_search = Operation(_albums.SavedSearchDocument, "PUT ~/saved-searches/{name}", "query")
     run_saved_search = Operation(_search.SearchResponse, "GET ~/saved-searches/{name}/answers")
-    rename_saved_search = Operation(_collections.SavedSearchDocument, "PATCH ~/saved-searches/{name}", "name")
+    rename_saved_search = Operation(_albums.SavedSearchDocument, "PATCH ~/saved-searches/{name}", "name")
     delete_saved_search = Operation(type(None), "DELETE ~/saved-searches/{name}")
     export = Operation(bytes, "GET ~/export", "q")  # a zip file of answers, of a filter, an album or a saved search
 
     retrievers = Operation(_retrievers.RetrieverList, "GET ~/retrievers")
-    add_retriever = Operation(_jobs.JobDocument, "POST ~/retrievers", "name")
+    add_retriever = Operation(Job, "POST ~/retrievers", "name")
     activate_retriever = Operation(_collections.CollectionDocument, "POST ~/retrievers/{name}/activate")
     remove_retriever = Operation(type(None), "DELETE ~/retrievers/{name}")
-    rehearse = Operation(_jobs.JobDocument, "POST ~/rehearsals", "retriever")
-    rehearsals = Operation(_jobs.RehearsalList, "GET ~/rehearsals")
+    rehearse = Operation(Job, "POST ~/rehearsals", "retriever")
+    rehearsals = Operation(_rehearsals.RehearsalList, "GET ~/rehearsals")
     map = Operation(_collections.MapDocument, "GET ~/map")  # a job of kind "map" draws it
     learning = Operation(_retrievers.LearningDocument, "GET ~/learning")
-    roll_back = Operation(_retrievers.LearningStep, "POST ~/learning/rollback")
+    roll_back = Operation(LearningRecord, "POST ~/learning/rollback")
 
-    start = Operation(_jobs.JobDocument, "POST ~/jobs", "kind")
-    jobs = Operation(_jobs.JobList, "GET ~/jobs")
-    job = Operation(_jobs.JobDocument, "GET ~/jobs/{job_id}")
-    cancel = Operation(_jobs.JobDocument, "DELETE ~/jobs/{job_id}")
+    start = Operation(Job, "POST ~/jobs", "kind")
+    jobs = Operation(JobList, "GET ~/jobs")
+    job = Operation(Job, "GET ~/jobs/{job_id}")
+    cancel = Operation(Job, "DELETE ~/jobs/{job_id}")
 
     click = Operation(_clicks.ClickReceipt, "POST ~/clicks")
     clicks = Operation(bytes, "GET ~/clicks", "format")
     forget = Operation(type(None), "DELETE ~/clicks")
-    query_log = Operation(_clicks.QueryLogDocument, "GET ~/query-log")
+    query_log = Operation(QueryReport, "GET ~/query-log")
     interleave = Operation(_clicks.InterleavingDocument, "POST ~/interleaving", "a", "b")
     interleavings = Operation(_clicks.InterleavingList, "GET ~/interleaving")
     stop_interleaving = Operation(_clicks.InterleavingDocument, "DELETE ~/interleaving")
@@ -250,7 +261,7 @@ class Client(Operations):
 
     def items(
         self, filter: str | None = None, *, album: str | None = None, **how: Any
-    ) -> Iterator[_collections.ItemDocument]:
+    ) -> Iterator[_items.ItemDocument]:
         """Yield the items that meet a filter, the latest first, or those of an album in its order."""
         cursor = None
         while True:
@@ -263,11 +274,11 @@ class Client(Operations):
 
     def wait(
         self,
-        job: _jobs.JobDocument | str,
-        progress: Callable[[_jobs.JobDocument], object] = lambda found: None,
+        job: Job | str,
+        progress: Callable[[Job], object] = lambda found: None,
         *,
         seconds: float = 3600.0,
-    ) -> _jobs.JobDocument:
+    ) -> Job:
         """Return a job when it is over; ``progress`` is told how far it has come."""
         name, deadline = job if isinstance(job, str) else job.id, time.monotonic() + seconds
         while (found := self.job(name)).state in ("waiting", "running") and time.monotonic() < deadline:

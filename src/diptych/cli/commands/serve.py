@@ -28,7 +28,7 @@ from diptych.errors import InvalidInputError, MissingPackageError
 if TYPE_CHECKING:
     from diptych.service.settings import Settings
 
-_PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
+_PACKAGES = ["fastapi", "httpx", "prometheus_client", "pydantic_settings", "python_multipart", "structlog", "uvicorn"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KEPT_SECONDS = 60.0
 
@@ -113,7 +113,7 @@ def serve(
     from diptych.service.operations.server import listen
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
-    from diptych.service.settings import Limits, Settings
+    from diptych.service.settings import Settings
 
     token = configured_token(token_file)
     is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
@@ -134,7 +134,7 @@ def serve(
         watch=watch,
         log_clicks=not no_click_log,
         log_visitors=not no_visitors,
-        limits=Limits(upload_bytes=max_upload * 2**20, requests_per_second=rate, burst=max(int(4 * rate), 1)),
+        limits={"upload_bytes": max_upload * 2**20, "requests_per_second": rate, "burst": max(int(4 * rate), 1)},  # type: ignore[arg-type]
         trusted_proxies=tuple(proxy or ()),
         workers=workers,
         session_secret=session_secret(token),

@@ -22,9 +22,7 @@ _TRIALS = 20_000
 
 @dataclass(frozen=True)
 class MeasuredDifference:
-    """The mean of a measure with the old and with the new retriever, and how far luck explains the difference.
-
-    ``low`` and ``high`` bound new − old with a confidence of 95 %; ``p_value`` is that of a randomisation test.
+    """A measure with both search models, and how far luck explains the difference.
 
     >>> from diptych.collection.learning import MeasuredDifference
     >>> found = MeasuredDifference("R@1", old=0.25, new=0.5, low=0.1, high=0.4, p_value=0.002)
@@ -34,10 +32,15 @@ class MeasuredDifference:
 
     measure: str
     old: float
+    """Its mean with the present search model."""
     new: float
+    """Its mean with the one that was tried."""
     low: float
+    """The lower end of new − old, with a confidence of 95 %."""
     high: float
+    """The upper end."""
     p_value: float
+    """How likely so large a difference is if neither is better: a randomisation test, two-sided."""
 
     @property
     def difference(self) -> float:
@@ -52,39 +55,44 @@ class MeasuredDifference:
 
 @dataclass(frozen=True)
 class RehearsedQuestion:
-    """A question whose right answer came further up or down: its ranks, and the first answers of both retrievers.
-
-    ``right`` are the ids of the right answers in the sample; ``asked`` says how often the question was asked.
-    """
+    """A question whose right answer came further up or down."""
 
     text: str
     asked: float
+    """How often it was asked; 1 for a caption."""
     old_rank: float
+    """The place of the first right answer in the sample, with the present search model."""
     new_rank: float
+    """Its place with the one that was tried."""
     right: tuple[str, ...]
+    """The ids of the right answers."""
     old_answers: tuple[str, ...]
+    """The ids of the first answers of the present search model."""
     new_answers: tuple[str, ...]
+    """The ids of the first answers of the one that was tried."""
 
 
 @dataclass(frozen=True)
 class RehearsedQuestions:
-    """Questions of one kind: captions, each of which should find its picture, or logged queries with clicks.
-
-    ``n_units`` counts what is independent: pictures, or queries of different words. ``differences`` has the reciprocal
-    rank first. ``no_match_old`` and ``no_match_new`` are the shares of questions that each answers with "no good
-    match". ``won`` and ``lost`` are those whose right answer moved most, ``n_won`` and ``n_lost`` count all that moved.
-    """
+    """What came out of one kind of question."""
 
     kind: QuestionKind
+    """Captions, each of which should find its picture, or logged queries, which should find what was clicked."""
     n_questions: int
     n_units: int
+    """How many of them are independent: pictures, or queries of different words."""
     differences: tuple[MeasuredDifference, ...]
+    """The reciprocal rank first."""
     no_match_old: float
+    """The share of questions that the present search model answers with no good match."""
     no_match_new: float
+    """The same of the one that was tried."""
     n_won: int
     n_lost: int
     won: tuple[RehearsedQuestion, ...] = ()
+    """Those whose right answer came up furthest."""
     lost: tuple[RehearsedQuestion, ...] = ()
+    """Those whose right answer went down furthest."""
 
     @property
     def counted(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from diptych.collection.filter import Filter
@@ -20,22 +20,41 @@ SORTS: tuple[str, ...] = ("relevance", "taken", "added", "name")
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How a query is answered: what the command line, the service and saved searches pass on as it is.
+    """How a query is answered: what the command line, the REST API and saved searches take and pass on as it is.
 
-    ``exact`` compares all points. Answers below ``min_probability`` are left out. ``retriever`` names a stored one,
-    ``regions`` looks at parts of pictures too. ``rerank`` is how many of the nearest hash codes are put into the order
-    of finer scores, ``rerank_by`` those of their codes or of their stored features. ``sort`` puts the good answers, the
-    best thousand at most, into another order: the latest first, or by name.
+    A new option is a field here and what it does in a search; its metadata are what help and the API say of it, and
+    the bounds of numbers (``ge``, ``le``).
     """
 
-    target: Target = "images"
-    exact: bool | None = None
-    min_probability: float | None = None
-    retriever: str | None = None
-    regions: bool = True
-    rerank: int | None = None
-    rerank_by: RerankBy = "codes"
-    sort: Sort = "relevance"
+    target: Target = field(default="images", metadata={"description": "What to find: pictures or texts."})
+    exact: bool | None = field(
+        default=None,
+        metadata={"description": "Compare everything (true), use the index (false), or decide by size (null)."},
+    )
+    min_probability: float | None = field(
+        default=None, metadata={"description": "Leave out answers that are less likely relevant.", "ge": 0, "le": 1}
+    )
+    retriever: str | None = field(
+        default=None,
+        metadata={"description": "The name of a search model (retriever); by default the active one."},
+    )
+    regions: bool = field(
+        default=True, metadata={"description": "Whether parts of pictures are compared too, where they have been read."}
+    )
+    rerank: int | None = field(
+        default=None,
+        metadata={"description": "How many of the nearest hash codes are scored again.", "ge": 1, "le": 1_000_000},
+    )
+    rerank_by: RerankBy = field(
+        default="codes", metadata={"description": "Score these again by their codes, or by their stored features."}
+    )
+    sort: Sort = field(
+        default="relevance",
+        metadata={
+            "description": "The order of the good answers, the best thousand at most: relevance, taken or added (the "
+            "latest first), or name. The click log remembers only searches by relevance."
+        },
+    )
 
     @property
     def options(self) -> dict[str, Any]:

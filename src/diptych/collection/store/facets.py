@@ -31,43 +31,52 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Period:
-    """A month, or a year where no more is known, how many items were taken in it, and the filter that finds them."""
+    """A month, or a year where no more is known."""
 
     period: str
+    """As in 2019-07."""
     count: int
+    """How many items were taken in it."""
     filter: str
+    """The filter that finds them."""
 
 
 @dataclass(frozen=True)
 class MapCell:
-    """A field of the map: the middle of its items, how many there are, the name of a place, and their filter."""
+    """A field of a map of the world that has items in it."""
 
     latitude: float
+    """Of the middle of its items, as longitude."""
     longitude: float
     count: int
+    """How many items it has."""
     place: str | None
+    """The name of a place in it, where one is known."""
     filter: str
+    """The filter that finds its items."""
 
 
 @dataclass(frozen=True)
 class FacetValue:
-    """A value, how many items have it, and the filter that finds them."""
+    """A value of a field."""
 
     value: str | int | float | bool
     count: int
+    """How many items have it."""
     filter: str
+    """The filter that finds them."""
 
 
 @dataclass(frozen=True)
 class Facet:
-    """A field of the items with its most frequent values, or with its range when it holds many different numbers.
-
-    ``field`` is the name that filters use: ``label``, or that of a metadatum.
-    """
+    """A field to narrow a search down by."""
 
     field: str
+    """The name that filters use: label, or that of a metadatum."""
     kind: Literal["values", "range"]
+    """A few values, or the range of many different numbers."""
     values: tuple[FacetValue, ...] = ()
+    """The most frequent values."""
     minimum: float | None = None
     maximum: float | None = None
 

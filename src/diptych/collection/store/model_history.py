@@ -17,13 +17,7 @@ Origin = Literal["clicks", "captions", "switch", "choice"]
 
 @dataclass(frozen=True)
 class LearningRecord:
-    """A change of the retriever in force, or a comparison after which everything stayed as it was.
-
-    ``before`` and ``after`` name the retrievers in force, the same when everything was kept. ``origin`` says what began
-    it: learning from clicks or from captions, a switch to another retriever, or the choice of a stored one.
-    ``compared_with`` is the one that a learned one had to beat; ``old`` and ``new`` are the mean of ``measure`` over
-    the held-out queries or pictures. ``gate`` has all numbers of a comparison on captions. ``parts`` are the weights of
-    what was fused; ``gained`` and ``lost`` are queries with their values before and after.
+    """A change of the search model in use, or a comparison after which everything stayed as it was.
 
     >>> from diptych.collection.learning import LearningRecord
     >>> record = LearningRecord("2026-01-01T12:00:00+00:00", "kept", "default", "f1", "default", "f1", reason="few")
@@ -32,27 +26,51 @@ class LearningRecord:
     """
 
     time: str
+    """When, ISO 8601."""
     action: Action
+    """Whether a learned one took over, everything stayed, an earlier one came back, or somebody changed over."""
     before: str
+    """The search model in use before."""
     before_fingerprint: str
     after: str
+    """The search model in use afterwards; the same when everything was kept."""
     after_fingerprint: str
     reason: str = ""
     compared_with: str = ""
+    """The search model that the learned one had to beat: with captions the one beneath it, if that was learned."""
     measure: str = ""
+    """What was compared, such as MAP; empty where nothing was."""
     old: float | None = None
+    """Its mean over later searches, or over pictures kept back, with `compared_with`."""
     new: float | None = None
+    """Its mean with the one that was learned."""
     p_value: float | None = None
+    """How likely so large a difference is if neither is better: a randomisation test, two-sided."""
     alpha: float | None = None
+    """How small that had to be: for clicks, what was left of the error budget."""
     n_queries: int = 0
+    """How many different queries, or pictures with captions, were learned from."""
     n_held_out: int = 0
+    """How many of them judged what was learned."""
     n_clicks: float = 0.0
     answered: float | None = None
+    """The share of later searches for queries that had been asked before."""
     parts: dict[str, float] = field(default_factory=dict)
+    """The weight of each part of what was learned; `present` is `compared_with`."""
     gained: tuple[tuple[str, float, float], ...] = ()
+    """The queries that gained most, each with the measure before and after."""
     lost: tuple[tuple[str, float, float], ...] = ()
+    """The queries that lost most."""
     origin: Origin = "clicks"
+    """What began it: learning from clicks or captions, another search model, or the choice of a stored one."""
     gate: dict[str, Any] = field(default_factory=dict)
+    """All that was measured: what the gate asks for, and what was found.
+
+    Where clicks were learned from, `repeated` (queries asked before), `new` and `held_out` (kept back, answered by
+    similar ones) have `old`, `new`, `relative`, `low` (at worst, 95 % sure), `p_value`, `share` of the traffic,
+    `n_searches`, `n_queries` and `n_people` (null where the log tells no visitors apart); `visual_consistency`
+    says whether what is clicked looks alike.
+    """
 
     @property
     def is_change(self) -> bool:

@@ -37,11 +37,14 @@ SuggestionKind = Literal["label", "caption", "query"]
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A whole query, where its last words come from, and how often they occur there."""
+    """A query suggestion."""
 
     text: str
+    """The whole query."""
     kind: SuggestionKind
+    """Where its last words come from."""
     count: int
+    """How often they occur there."""
 
 
 class SuggestionCounts:

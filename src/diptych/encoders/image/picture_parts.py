@@ -98,25 +98,21 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PictureWord:
-    """A word that stands in a picture, and the corners of its box.
-
-    Corners are (x, y), the top left one of the word first and then clockwise, as shares of the width and the height of
-    the upright picture.
-    """
+    """A word that stands in a picture."""
 
     text: str
     corners: tuple[tuple[float, float], ...]
+    """Its box: (x, y) from the top left of the word clockwise, as shares of the width and height of the picture."""
 
 
 @dataclass(frozen=True)
 class PictureText:
-    """The text in a picture, line by line, and its words with their boxes; both are empty where there is none.
-
-    Where words are written without spaces, each character has its box.
-    """
+    """The text in a picture."""
 
     text: str = ""
+    """Line by line; empty where there is none."""
     words: tuple[PictureWord, ...] = ()
+    """The words with their boxes; where words are written without spaces, each character has its box."""
 
 
 class PictureTextReader:

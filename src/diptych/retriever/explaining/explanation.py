@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class Contribution:
     """What one class, label, word or pair of features adds to a score; negative where it counts against the answer.
 
-    ``query`` and ``answer`` say how strong it is on each side, such as a class probability, None where the side has no
-    such number; ``term`` is the number of the query's term that it belongs to, from 0.
-
     >>> from diptych.retriever import Contribution
-    >>> Contribution("boat", 0.5, 0.25, 0.125).document()
-    {'name': 'boat', 'query': 0.5, 'answer': 0.25, 'contribution': 0.125, 'term': 0}
+    >>> Contribution("boat", query=0.5, answer=0.25, contribution=0.125).term
+    0
     """
 
     name: str
+    """The class, label, word or pair."""
     query: float | None
+    """How strong it is in the query, such as a class probability, where there is such a number."""
     answer: float | None
+    """How strong it is in the answer, where there is such a number."""
     contribution: float
+    """What it adds to the score; below 0 it counts against the answer."""
     term: int = 0
-
-    def document(self) -> dict[str, Any]:
-        """Return the bar as plain values."""
-        return asdict(self)
+    """The number of the query's term that it belongs to, from 0."""
 
 
 ViewKind = Literal["parts", "classes", "labels", "words", "pairs"]
@@ -35,18 +33,19 @@ ViewKind = Literal["parts", "classes", "labels", "words", "pairs"]
 
 @dataclass(frozen=True)
 class View:
-    """The bars of one idea, a sentence that sums them up, and what they leave out.
-
-    ``bars`` of words come in the order of the text, all others with the weightiest first. Where ``additive``, the bars
-    and the ``remainder`` (what was not worth a bar of its own) sum to the score; elsewhere the remainder is None.
-    """
+    """The bars of one idea."""
 
     kind: ViewKind
+    """What the bars stand for."""
     title: str
     sentence: str
+    """What the bars say together."""
     bars: tuple[Contribution, ...]
+    """Words in the order of the text, everything else with the weightiest first."""
     note: str
+    """What was left out, and how the numbers were made."""
     remainder: float | None = None
+    """What everything without a bar adds: with the bars it sums to the score. None where they do not."""
 
     @property
     def additive(self) -> bool:
@@ -58,28 +57,18 @@ class View:
         """How much of the score the bars speak about."""
         return sum(abs(bar.contribution) for bar in self.bars)
 
-    def document(self) -> dict[str, Any]:
-        """Return the view as plain values."""
-        told = {"kind": self.kind, "title": self.title, "sentence": self.sentence}
-        bars = [bar.document() for bar in self.bars]
-        return {**told, "bars": bars, "additive": self.additive, "remainder": self.remainder, "note": self.note}
-
 
 @dataclass(frozen=True)
 class ExplainedTerm:
-    """A term of the query: its weight, its own score with the answer, and its part of the whole score.
-
-    ``contribution`` is the part; the parts of all terms sum to the score of the query.
-    """
+    """A term of the query and what it brings."""
 
     name: str
+    """The words, or the name of the picture."""
     weight: float
     score: float
+    """The score of the answer for this term alone."""
     contribution: float
-
-    def document(self) -> dict[str, Any]:
-        """Return the term as plain values."""
-        return asdict(self)
+    """Its part of the score of the whole query; the parts of all terms sum to it."""
 
 
 ExplanationKind = Literal["parts", "classes", "labels", "words", "pairs", "none"]
@@ -102,9 +91,12 @@ class Explanation:
     """
 
     summary: str
+    """The explanation in plain English."""
     score: float
     terms: tuple[ExplainedTerm, ...]
+    """The terms of the query, each with its part of the score."""
     views: tuple[View, ...] = ()
+    """All views, the one that tells most first."""
 
     @property
     def kind(self) -> ExplanationKind:
@@ -120,18 +112,6 @@ class Explanation:
     def note(self) -> str:
         """What the bars leave out, and how the score was made."""
         return self.views[0].note if self.views else ""
-
-    def document(self) -> dict[str, Any]:
-        """Return the explanation as plain values, ready for JSON."""
-        return {
-            "kind": self.kind,
-            "summary": self.summary,
-            "score": self.score,
-            "terms": [term.document() for term in self.terms],
-            "bars": [bar.document() for bar in self.bars],
-            "note": self.note,
-            "views": [view.document() for view in self.views],
-        }
 
 
 _MOST_CHARACTERS = 60

@@ -7,33 +7,100 @@ from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Response, status
+from fastapi import APIRouter, Path, Query, status
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import AliasChoices, Field, StringConstraints
 
 from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
 from diptych.collection.export import PictureExport
 from diptych.collection.items_to_export import items_to_export
 from diptych.collection.searching.query import HYBRID_OF_MODE
 from diptych.collection.searching.request import Target
+from diptych.service.api.documents import Document, RequestDocument, RetrieverChoice, binary_response, with_examples
 from diptych.service.api.files import open_original
-from diptych.service.api.items import Cursor, find_item, item_document
-from diptych.service.api.search import request_filter, request_terms, run_search
+from diptych.service.api.items import Cursor, ItemList, find_item, item_document
+from diptych.service.api.search import (
+    SavedOptions,
+    SearchMode,
+    SearchOptions,
+    SearchResponse,
+    request_filter,
+    request_terms,
+    run_search,
+)
 from diptych.service.context import Context, Hosted, Reading, Searching, Writing
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas import Document
-from diptych.service.schemas.collections import (
-    AlbumChange,
-    AlbumDocument,
-    AlbumItems,
-    AlbumList,
-    ItemList,
-    NewName,
-    SavedSearchDocument,
-    SavedSearchList,
-    SavedSearchRequest,
-)
-from diptych.service.schemas.search import SearchMode, SearchOptions, SearchResponse
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+ItemIds = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=400)]], Field(max_length=10_000)]
+
+
+class AlbumDocument(Document):
+    """Items under a title, in an order of their own."""
+
+    title: str
+    items: list[str] = Field(validation_alias=AliasChoices("items", "ids"))
+    """Ids of those that are in the collection, in the order of the album."""
+
+
+class AlbumList(Document):
+    """The albums of a collection, in the order in which they were made."""
+
+    albums: list[AlbumDocument]
+
+
+class AlbumItems(RequestDocument):
+    """The items that an album is to have."""
+
+    model_config = with_examples({"items": ["5f2b", "0c11"]})
+
+    items: ItemIds
+    """Ids of items, in the order that the album is to have."""
+
+
+class AlbumChange(RequestDocument):
+    """What is to be changed of an album: its title, and what comes in and goes out."""
+
+    model_config = with_examples({"add": ["5f2b"]}, {"title": "Summer 2024"})
+
+    title: Name | None = None
+    """Its new title."""
+    add: ItemIds | None = None
+    """Ids of items to put at its end; those that are in it stay where they are."""
+    remove: ItemIds | None = None
+    """Ids of items to take out."""
+
+
+class SavedSearchRequest(SavedOptions, RequestDocument):
+    """What a saved search asks: words, a filter, or both."""
+
+    model_config = with_examples({"query": "a dog - sofa", "filter": "year>=2020"})
+
+    query: str = Field(default="", max_length=2000)
+    """Words, as in a search; empty for a filter alone."""
+    mode: SearchMode = "auto"
+    """Whether to go by meaning, by words, or by both; auto decides by the words."""
+
+
+class SavedSearchDocument(SavedSearchRequest):
+    """A search under a name, asked anew each time."""
+
+    name: str
+
+
+class SavedSearchList(Document):
+    """The saved searches of a collection, in the order in which they were saved."""
+
+    searches: list[SavedSearchDocument]
+
+
+class NewName(RequestDocument):
+    """Another name for a saved search."""
+
+    model_config = with_examples({"name": "Dogs outside"})
+
+    name: Name
+
 
 router = APIRouter(prefix="/v1", tags=["albums"], dependencies=[Reading])
 _ALBUMS = "/collections/{collection}/albums"
@@ -47,16 +114,16 @@ Title = Annotated[str, Path(description="Title of the album.", max_length=400)]
 SearchName = Annotated[str, Path(description="Name of the saved search.", max_length=400)]
 
 
-@router.get(_ALBUMS, operation_id="listAlbums")
-def list_albums(hosted: Hosted) -> AlbumList:
+@router.get(_ALBUMS, operation_id="listAlbums", response_model=AlbumList)
+def list_albums(hosted: Hosted) -> dict[str, list[Album]]:
     """List the albums with the ids of their items."""
-    return AlbumList(albums=[_album_document(album) for album in hosted.collection.albums])
+    return {"albums": list(hosted.collection.albums)}
 
 
-@router.get(_ALBUM, operation_id="getAlbum")
-def get_album(hosted: Hosted, title: Title) -> AlbumDocument:
+@router.get(_ALBUM, operation_id="getAlbum", response_model=AlbumDocument)
+def get_album(hosted: Hosted, title: Title) -> Album:
     """Return an album with the ids of its items."""
-    return _album_document(find_album(hosted.collection, title))
+    return find_album(hosted.collection, title)
 
 
 @router.get(_ALBUM + "/items", operation_id="listAlbumItems", dependencies=[Searching])
@@ -77,14 +144,16 @@ def _album_place(ids: Sequence[str], cursor: str | None) -> int:
     return ids.index(item_id) if item_id in ids else int(place)
 
 
-@router.put(_ALBUM, operation_id="setAlbum", dependencies=[Writing])
-def set_album(hosted: Hosted, title: Title, request: AlbumItems) -> AlbumDocument:
+@router.put(_ALBUM, operation_id="setAlbum", response_model=AlbumDocument, dependencies=[Writing])
+def set_album(hosted: Hosted, title: Title, request: AlbumItems) -> Album:
     """Let an album have these items, in this order; one that is not there yet is made."""
-    return _album_document(hosted.collection.albums.set(title, _ids(hosted.collection, request.items)))
+    return hosted.collection.albums.set(title, _ids(hosted.collection, request.items))
 
 
-@router.patch(_ALBUM, operation_id="changeAlbum", dependencies=[Writing], responses=_TAKEN)
-def change_album(hosted: Hosted, title: Title, request: AlbumChange) -> AlbumDocument:
+@router.patch(
+    _ALBUM, operation_id="changeAlbum", response_model=AlbumDocument, dependencies=[Writing], responses=_TAKEN
+)
+def change_album(hosted: Hosted, title: Title, request: AlbumChange) -> Album:
     """Put items into an album, take some out, or give it another title."""
     albums, album = hosted.collection.albums, find_album(hosted.collection, title)
     if request.title is not None and request.title.casefold() != album.title.casefold() and request.title in albums:
@@ -95,20 +164,19 @@ def change_album(hosted: Hosted, title: Title, request: AlbumChange) -> AlbumDoc
         album = albums.remove(title, _ids(hosted.collection, request.remove))
     if request.title is not None:
         album = albums.rename(title, request.title)
-    return _album_document(album)
+    return album
 
 
 @router.delete(_ALBUM, operation_id="deleteAlbum", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing])
-def delete_album(hosted: Hosted, title: Title) -> Response:
+def delete_album(hosted: Hosted, title: Title) -> None:
     """Delete an album; its items stay in the collection."""
     hosted.collection.albums.delete(find_album(hosted.collection, title).title)
-    return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
-@router.get(_SEARCHES, operation_id="listSavedSearches")
-def list_saved_searches(hosted: Hosted) -> SavedSearchList:
+@router.get(_SEARCHES, operation_id="listSavedSearches", response_model=SavedSearchList)
+def list_saved_searches(hosted: Hosted) -> dict[str, list[SavedSearch]]:
     """List the saved searches with what they ask."""
-    return SavedSearchList(searches=[_search_document(search) for search in hosted.collection.saved_searches])
+    return {"searches": list(hosted.collection.saved_searches)}
 
 
 @router.get(_SEARCH + "/answers", operation_id="runSavedSearch", dependencies=[Searching])
@@ -120,41 +188,42 @@ def run_saved_search(
     if not search.query:
         detail = f"The saved search {search.name!r} is a filter without words; ask /items with its filter."
         raise Problem(422, "no-words", detail)
-    options = SearchOptions(
-        limit=limit,
-        offset=offset,
-        log=False,
-        **_search_document(search).model_dump(exclude={"name", "query"}),
-    )
-    return run_search(context, hosted, request_terms(search.query, None), options)
+    told = {"filter": search.filter, "mode": search.mode, **search.options}
+    options = SearchOptions(limit=limit, offset=offset, log=False, **told)
+    return run_search(context, hosted, request_terms(search.query), options)
 
 
-@router.put(_SEARCH, operation_id="saveSearch", dependencies=[Writing])
-def save_search(context: Context, hosted: Hosted, name: SearchName, request: SavedSearchRequest) -> SavedSearchDocument:
+@router.put(_SEARCH, operation_id="saveSearch", response_model=SavedSearchDocument, dependencies=[Writing])
+def save_search(context: Context, hosted: Hosted, name: SearchName, request: SavedSearchRequest) -> SavedSearch:
     """Save a search under a name; one of the same name is replaced."""
     request_filter(context, request.filter)
     if request.query:
-        request_terms(request.query, None)
+        request_terms(request.query)
     hosted.collection.retriever_named(request.retriever)
-    return _search_document(hosted.collection.saved_searches.save(SavedSearch(name, **request.model_dump())))
+    return hosted.collection.saved_searches.save(SavedSearch(name, **request.model_dump()))
 
 
-@router.patch(_SEARCH, operation_id="renameSavedSearch", dependencies=[Writing], responses=_TAKEN)
-def rename_saved_search(hosted: Hosted, name: SearchName, request: NewName) -> SavedSearchDocument:
+@router.patch(
+    _SEARCH,
+    operation_id="renameSavedSearch",
+    response_model=SavedSearchDocument,
+    dependencies=[Writing],
+    responses=_TAKEN,
+)
+def rename_saved_search(hosted: Hosted, name: SearchName, request: NewName) -> SavedSearch:
     """Give a saved search another name."""
     searches, search = hosted.collection.saved_searches, find_saved_search(hosted.collection, name)
     if request.name.casefold() != search.name.casefold() and request.name in searches:
         raise _taken("saved search", request.name)
-    return _search_document(searches.rename(name, request.name))
+    return searches.rename(name, request.name)
 
 
 @router.delete(
     _SEARCH, operation_id="deleteSavedSearch", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing]
 )
-def delete_saved_search(hosted: Hosted, name: SearchName) -> Response:
+def delete_saved_search(hosted: Hosted, name: SearchName) -> None:
     """Delete a saved search."""
     hosted.collection.saved_searches.delete(find_saved_search(hosted.collection, name).name)
-    return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
 def find_album(collection: Collection, title: str) -> Album:
@@ -180,22 +249,9 @@ def _ids(collection: Collection, items: list[str]) -> list[str]:
     return [find_item(collection, item_id).id for item_id in items]
 
 
-def _album_document(album: Album) -> AlbumDocument:
-    return AlbumDocument(title=album.title, items=list(album.ids))
-
-
-def _search_document(search: SavedSearch) -> SavedSearchDocument:
-    return SavedSearchDocument(**{name: getattr(search, name) for name in SavedSearchDocument.model_fields})
-
-
 exports_router = APIRouter(prefix="/v1", tags=["exports"], dependencies=[Reading])
 
-_ZIP: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "A zip file.",
-        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
+_ZIP: dict[int | str, dict[str, Any]] = {200: binary_response("A zip file.", ["application/zip"])}
 
 
 class ExportParameters(Document):
@@ -215,8 +271,7 @@ class ExportParameters(Document):
     """What words find: pictures or texts."""
     mode: SearchMode = "auto"
     """How words are compared, as in a search."""
-    retriever: str | None = Field(default=None, min_length=1, max_length=200)
-    """The name of a search model; by default the active one."""
+    retriever: RetrieverChoice = None
     min_probability: float | None = Field(default=None, ge=0, le=1)
     """Which answers are good, as in a search; by default the search model says."""
     limit: int = Field(default=200, ge=1, le=10_000)
@@ -240,7 +295,7 @@ def export_answers(context: Context, hosted: Hosted, asked: Annotated[ExportPara
     if sum(one is not None for one in (asked.q, asked.album, asked.saved)) > 1:
         raise Problem(422, "invalid-request", "Give one of q, album and saved.")
     if asked.q is not None:
-        request_terms(asked.q, None)
+        request_terms(asked.q)
     request_filter(context, asked.filter)
     chosen, about = items_to_export(
         collection,

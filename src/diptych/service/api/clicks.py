@@ -7,28 +7,95 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, status
 from fastapi.responses import StreamingResponse
+from pydantic import Field, with_config
 
 from diptych.collection import Collection
-from diptych.service.api.collections import usable_retriever
+from diptych.service.api.documents import DOCUMENTED, Document, Fingerprint, RequestDocument, with_examples
+from diptych.service.api.retrievers import usable_retriever
 from diptych.service.clicks import ClickLog, UnknownSearchError
 from diptych.service.clicks.exports import ExportFormat, ExportKind
 from diptych.service.clicks.interleavings import InterleavingReport
-from diptych.service.clicks.records import InterleavingError
-from diptych.service.clicks.reports import iso_time
+from diptych.service.clicks.records import ClickKind, InterleavingError
+from diptych.service.clicks.reports import QueryReport, iso_time
 from diptych.service.context import Clicking, Context, Hosted, Reading, Visitor, Writing
 from diptych.service.problems import Problem, problem_response, sentence
-from diptych.service.schemas.clicks import (
-    ClickReceipt,
-    ClickRequest,
-    InterleavingDocument,
-    InterleavingList,
-    InterleavingRequest,
-    QueryLogDocument,
-)
+
+with_config(DOCUMENTED)(QueryReport)
+
+
+class InterleavingRequest(RequestDocument):
+    """Two search models of the collection."""
+
+    model_config = with_examples({"a": "default", "b": "learned"})
+
+    a: str = Field(min_length=1, max_length=200)
+    b: str = Field(min_length=1, max_length=200)
+
+
+class InterleavingDocument(Document):
+    """Two search models that answered the same searches together, and whose answers were clicked."""
+
+    a: str
+    a_fingerprint: Fingerprint
+    b: str
+    b_fingerprint: Fingerprint
+    state: Literal["running", "waiting", "stopped"]
+    """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
+    started: str
+    """Since when, ISO 8601."""
+    stopped: str | None
+    """Until when; null while it goes on."""
+    searches: int
+    """How many searches both answered."""
+    clicks_a: int
+    """Clicked answers that the one picked."""
+    clicks_b: int
+    """Clicked answers that the other picked."""
+    wins_a: int
+    """Searches in which more of the one's answers were clicked."""
+    wins_b: int
+    """Searches in which more of the other's were."""
+    ties: int
+    """Searches in which as many were, and any at all."""
+    p_value: float
+    """How likely so uneven a split of the wins is if neither is better: the exact sign test, two-sided."""
+
+
+class InterleavingList(Document):
+    """Each two search models that were interleaved."""
+
+    interleavings: list[InterleavingDocument]
+    """The latest first; at most that one runs."""
+
+
+class ClickRequest(RequestDocument):
+    """What a person did with one answer of a search."""
+
+    model_config = with_examples(
+        {"search_id": "0123456789abcdef0123456789abcdef", "item": "5f2b", "position": 1, "kind": "open"}
+    )
+
+    search_id: str = Field(min_length=1, max_length=64)
+    """The search that showed the answer."""
+    item: str = Field(min_length=1, max_length=400)
+    """The id of the answer."""
+    position: int = Field(ge=1, le=2**31 - 1)
+    """The rank at which it was shown, from 1."""
+    kind: ClickKind = "open"
+    """What was done: opened, looked at in full, or asked for more or less like it."""
+    caption_id: str | None = Field(default=None, max_length=400)
+    """Which text of the item it was, when texts were searched."""
+
+
+class ClickReceipt(Document):
+    """The click is on the disk."""
+
+    id: int
+    """Its number in the log."""
 
 
 async def click_log(context: Context, hosted: Hosted) -> ClickLog:
@@ -138,15 +205,10 @@ def query_log(
     context: Context,
     hosted: Hosted,
     days: Annotated[int, Query(ge=1, le=3650, description="How many days to look back, today included.")] = 30,
-) -> QueryLogDocument:
+) -> QueryReport:
     """Report on searches and clicks: how many by day, which queries are frequent, fail or are visual, and places."""
     log = context.click_logs.get(hosted.name)
-    if log is None:
-        return QueryLogDocument(
-            log=False, searches=0, clicks=0, visual=None, per_day=[], top=[], failing=[], positions=[]
-        )
-    report = log.report(days)
-    return QueryLogDocument.model_validate({"log": True, **report._asdict()})
+    return QueryReport() if log is None else log.report(days)
 
 
 interleaving_router = APIRouter(prefix="/v1", tags=["interleaving"], dependencies=[Reading])

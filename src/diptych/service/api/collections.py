@@ -1,40 +1,114 @@
-"""Routes of collections (what is in them, when and where, maps) and of their retrievers, with the way back."""
+"""Routes of collections: what is in them, when and where, and their maps."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response, status
+from fastapi import APIRouter, Query
 
-from diptych.collection import Collection, CollectionError, StoredRetriever
-from diptych.service.api.jobs import start_job
-from diptych.service.api.search import request_filter
-from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext, Writing
+from diptych.collection.store.facets import MapCell, Period
+from diptych.service.api.documents import Document, RetrieverChoice, RetrieverSummary
+from diptych.service.api.search import FilterText, request_filter
+from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
 from diptych.service.hosting import HostedCollection
-from diptych.service.jobs.store import READY_MADE
 from diptych.service.maps import has_map, read_map
-from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas.collections import (
-    CollectionDocument,
-    CollectionList,
-    MapDocument,
-    Timeline,
-    WorldMap,
-)
-from diptych.service.schemas.jobs import JobDocument, JobRequest, RetrieverJob
-from diptych.service.schemas.retrievers import (
-    Explains,
-    LearningDocument,
-    LearningStep,
-    RetrieverDocument,
-    RetrieverList,
-    RetrieverRequest,
-    RetrieverSummary,
-)
+from diptych.service.problems import Problem
 
-if TYPE_CHECKING:
-    from diptych.collection.learning import LearningRecord
+
+class CollectionDocument(Document):
+    """A collection: what is in it, and how it is searched."""
+
+    name: str
+    """The name that addresses call it by."""
+    items: int
+    """Pictures and texts."""
+    pictures: int
+    """Items with a picture."""
+    captions: int
+    """Texts that can be found."""
+    retriever: RetrieverSummary
+    """The search model that searches use when none is named."""
+    stale: bool
+    """Whether a change of search model is unfinished; a job of kind reencode finishes it."""
+    pending: str | None
+    """The search model that is to take over."""
+    unsearchable: int
+    """Pictures without a point, because they could not be read."""
+    store_bytes: int
+    """What the store takes on the disk."""
+    index_bytes: int
+    """What the search indexes take on the disk."""
+    cutoff: float
+    """The probability of relevance from which an answer is a good match."""
+    log_clicks: bool
+    """Whether searches and clicks are remembered."""
+    log_visitors: bool = True
+    """Whether they are remembered with numbers that tell visitors apart."""
+    read_only: bool
+    """Whether every write is refused."""
+    map: Literal["ready", "none"]
+    """Whether a map of the collection has been made."""
+    updated: str | None
+    """When an item was last added or changed, ISO 8601; null while there is none."""
+    texts_read: int = 0
+    """Pictures whose text has been read; a job of kind read_text reads the others."""
+    with_regions: int = 0
+    """Pictures whose parts are searched too; a job of kind regions looks at the others."""
+
+
+class CollectionList(Document):
+    """The collections of the service."""
+
+    collections: list[CollectionDocument]
+
+
+class Timeline(Document):
+    """When items were taken."""
+
+    periods: tuple[Period, ...]
+    """The earliest first; those without items are left out."""
+
+
+class WorldMap(Document):
+    """Where items were taken."""
+
+    cells: tuple[MapCell, ...]
+    """The fullest first."""
+
+
+class MapPoint(Document):
+    """A picture or a text in the plane."""
+
+    x: float
+    """From 0 to 1, as y."""
+    y: float
+    kind: Literal["image", "text"]
+    """Whether it is a picture or a caption."""
+    id: str
+    caption_id: str | None = None
+    label: str | None = None
+    """The first label of the item."""
+    text: str | None = None
+    """The caption, cut where it is long."""
+
+
+class MapDocument(Document):
+    """Pictures and captions in the plane; what lies near each other in the common space lies near each other here."""
+
+    retriever: str
+    made: str
+    """When the map was made, ISO 8601 in UTC."""
+    items_in_map: int
+    """How many items it shows."""
+    items_total: int
+    """How many items the collection has now."""
+    stale: bool
+    """Whether items were added, changed or removed since."""
+    note: str
+    """What the map leaves out, in words."""
+    points: list[MapPoint]
+    """Pictures first, then captions."""
+
 
 router = APIRouter(prefix="/v1", tags=["collections"], dependencies=[Reading])
 
@@ -64,21 +138,16 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
             "log_clicks": context.settings.log_clicks,
             "log_visitors": context.settings.log_clicks and context.settings.log_visitors,
             "read_only": context.settings.read_only,
-            "hybrid_available": status.items > 0,
             "map": "ready" if has_map(collection, status.fingerprint) else "none",
         },
         extra="ignore",
     )
 
 
-FilterText = Annotated[str | None, Query(max_length=2000, description="Count only items that meet it.")]
-
-
 @router.get("/collections/{collection}/timeline", operation_id="getTimeline", dependencies=[Searching])
 def get_timeline(context: Context, hosted: Hosted, filter: FilterText = None) -> Timeline:
     """Count the items that meet a filter by the month they were taken in."""
-    periods = hosted.collection.timeline(request_filter(context, filter))
-    return Timeline.model_validate({"periods": periods}, from_attributes=True)
+    return Timeline(periods=hosted.collection.timeline(request_filter(context, filter)))
 
 
 @router.get("/collections/{collection}/world", operation_id="getWorld", dependencies=[Searching])
@@ -93,24 +162,14 @@ def get_world(
 ) -> WorldMap:
     """Count the items that meet a filter by where they were taken, in fields of a map of a part of the world."""
     corners = {"south": south, "west": west, "north": north, "east": east}
-    cells = hosted.collection.map_cells(request_filter(context, filter), **corners)
-    return WorldMap.model_validate({"cells": cells}, from_attributes=True)
+    return WorldMap(cells=hosted.collection.map_cells(request_filter(context, filter), **corners))
 
 
 maps_router = APIRouter(prefix="/v1", tags=["maps"], dependencies=[Reading])
 
-MapRetriever = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="Search model (retriever); by default the active one.",
-    ),
-]
-
 
 @maps_router.get("/collections/{collection}/map", operation_id="getMap")
-def get_map(hosted: Hosted, retriever: MapRetriever = None) -> MapDocument:
+def get_map(hosted: Hosted, retriever: Annotated[RetrieverChoice, Query()] = None) -> MapDocument:
     """Return the map of a collection, as the last job of kind ``map`` has drawn it."""
     source = hosted.collection.retriever_named(retriever)
     kept = read_map(hosted.collection, source.fingerprint)
@@ -121,16 +180,14 @@ def get_map(hosted: Hosted, retriever: MapRetriever = None) -> MapDocument:
     points = [point for point in kept["points"] if point["id"] in known]
     newest = max((item.updated_ns for item in items), default=0)
     stale = bool(len(items) != kept["items_total"] or newest > kept["newest_ns"])
-    return MapDocument.model_validate(
-        {
-            "retriever": retriever or source.name,
-            "made": kept["made"],
-            "items_in_map": len({point["id"] for point in points}),
-            "items_total": len(items),
-            "stale": stale,
-            "note": _map_note(kept, stale),
-            "points": points,
-        }
+    return MapDocument(
+        retriever=retriever or source.name,
+        made=kept["made"],
+        items_in_map=len({point["id"] for point in points}),
+        items_total=len(items),
+        stale=stale,
+        note=_map_note(kept, stale),
+        points=points,
     )
 
 
@@ -139,116 +196,3 @@ def _map_note(kept: dict[str, Any], stale: bool) -> str:
     sampled = f"A sample of {shown:,} of {total:,} items, spread over the labels. " if shown < total else ""
     changed = "Items have changed since the map was made; redraw it to see them." if stale else ""
     return (sampled + changed).strip()
-
-
-retrievers_router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
-_RETRIEVERS = "/collections/{collection}/retrievers"
-_NOT_USABLE: dict[int | str, dict[str, Any]] = {409: problem_response("The search model is not in a state for this.")}
-RetrieverName = Annotated[str, Path(description="Name of the search model (retriever).", max_length=200)]
-
-
-@retrievers_router.get(_RETRIEVERS, operation_id="listRetrievers")
-def list_retrievers(hosted: Hosted) -> RetrieverList:
-    """List the search models (retrievers) that a collection can be searched with."""
-    stored = hosted.collection.retrievers()
-    taken = {one.name for one in stored}
-    return RetrieverList(
-        retrievers=[
-            RetrieverDocument(**asdict(one), explains=_explains(hosted.collection, one.name)) for one in stored
-        ],
-        available=[name for name in READY_MADE if name not in taken],
-    )
-
-
-@retrievers_router.post(
-    _RETRIEVERS, operation_id="addRetriever", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing]
-)
-def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, response: Response) -> JobDocument:
-    """Start the job that adds a search model beside the active one."""
-    return start_job(context, hosted, JobRequest(RetrieverJob(kind="retriever", parameters=request)), response)
-
-
-@retrievers_router.post(
-    _RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing], responses=_NOT_USABLE
-)
-def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
-    """Let searches use a search model from now on; the one before stays stored."""
-    usable_retriever(hosted.collection, name)
-    hosted.collection.activate_retriever(name)
-    return collection_document(context, hosted)
-
-
-@retrievers_router.delete(
-    _RETRIEVERS + "/{name}",
-    operation_id="removeRetriever",
-    status_code=status.HTTP_204_NO_CONTENT,
-    dependencies=[Writing],
-    responses=_NOT_USABLE,
-)
-def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
-    """Delete a search model and what it stored of each item."""
-    if _stored(hosted.collection, name).active:
-        raise Problem(409, "retriever-active", f"{name!r} is the search model in use; activate another one first.")
-    hosted.collection.remove_retriever(name)
-
-
-def usable_retriever(collection: Collection, name: str) -> StoredRetriever:
-    """Return a stored retriever that searches can use, by its name."""
-    found = _stored(collection, name)
-    if not found.ready:
-        detail = f"The points of {name!r} are unfinished; start its job again, then try again."
-        raise Problem(409, "retriever-unfinished", detail)
-    return found
-
-
-def _stored(collection: Collection, name: str) -> StoredRetriever:
-    known = {one.name: one for one in collection.retrievers()}
-    if name not in known:
-        raise Problem(404, "no-such-retriever", f"There is no search model {name!r}; there are {', '.join(known)}.")
-    return known[name]
-
-
-def _explains(collection: Collection, name: str) -> Explains:
-    # Imported where it is asked for, as below: a service starts without the methods.
-    from diptych.retriever.explaining import explanation_kind
-
-    try:
-        return explanation_kind(getattr(collection.retriever_named(name), "model_", None))
-    except CollectionError:
-        # Removed since it was listed, or its encoders are not on this machine.
-        return "none"
-
-
-learning_router = APIRouter(prefix="/v1", tags=["learning"], dependencies=[Reading])
-_LEARNING = "/collections/{collection}/learning"
-_NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response("There is nothing to go back to.")}
-
-
-@learning_router.get(_LEARNING, operation_id="getLearning", dependencies=[Clicking])
-def get_learning(hosted: Hosted) -> LearningDocument:
-    """List every change of the search model and every comparison, with measures before and after."""
-    from diptych.collection.learning import rolls_back_to
-
-    steps = [_learning_step(record) for record in reversed(hosted.collection.retriever_history())]
-    return LearningDocument(steps=steps, rolls_back_to=rolls_back_to(hosted.collection))
-
-
-@learning_router.post(
-    _LEARNING + "/rollback", operation_id="rollBack", dependencies=[Writing], responses=_NOTHING_TO_ROLL_BACK
-)
-def roll_back(hosted: Hosted) -> LearningStep:
-    """Let searches use the search model from before the last change again; the one that leaves stays stored."""
-    from diptych.collection.learning import rollback, rolls_back_to
-
-    if rolls_back_to(hosted.collection) is None:
-        detail = "The search model in use replaced no other one, or the one before it is gone; activate one by name."
-        raise Problem(409, "nothing-to-roll-back", detail)
-    return _learning_step(rollback(hosted.collection))
-
-
-def _learning_step(record: LearningRecord) -> LearningStep:
-    changes = {
-        name: [{"query": query, "before": before, "after": after} for query, before, after in told]
-        for name, told in (("gained", record.gained), ("lost", record.lost))
-    }
-    return LearningStep.model_validate({**record.to_json(), **changes}, extra="ignore")

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from fastapi import APIRouter
+from pydantic import Field, model_validator, with_config
 
 from diptych.collection import Collection, Item
 from diptych.collection.retriever_protocol import without_disk_cache
+from diptych.collection.searching.request import Target
+from diptych.retriever.explaining.explanation import Explanation
+from diptych.service.api.documents import DOCUMENTED, RetrieverChoice, with_examples
 from diptych.service.api.items import find_item
-from diptych.service.api.search import request_terms
+from diptych.service.api.search import Question, TermRequest
 from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
 from diptych.service.problems import Problem
-from diptych.service.schemas.search import ExplanationDocument, ExplanationRequest, TermRequest
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever, Subject
+
+with_config(DOCUMENTED)(Explanation)
+
+
+class ExplanationRequest(Question):
+    """The search as it was sent, and one of its answers."""
+
+    model_config = with_examples({"query": "a dog on the beach", "item": "5f2b"})
+
+    item: str = Field(min_length=1, max_length=400)
+    """The id of the answer."""
+    caption_id: str | None = Field(default=None, min_length=1, max_length=400)
+    """Which of the item's texts, where texts were searched; by default the first."""
+    target: Target = "images"
+    """What was searched: pictures or texts."""
+    retriever: RetrieverChoice = None
+
+    @model_validator(mode="after")
+    def _caption_of_texts(self) -> Self:
+        if self.caption_id is not None and self.target == "images":
+            raise ValueError("caption_id belongs to the target texts")
+        return self
+
 
 router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
-def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
+def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> Explanation:
     """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
     # Imported where something is explained, as below: a service starts without the methods.
     from diptych.retriever import Retriever, Subject, explain
@@ -32,7 +58,7 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
         raise Problem(422, "not-explainable", "The search model of this collection cannot tell why; choose another.")
-    terms = request_terms(request.query, request.terms)
+    terms = request.asked
     item = find_item(collection, request.item)
     answer = (
         _picture_subject(collection, retriever, item, request.retriever)
@@ -42,8 +68,7 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
     if answer is None:
         raise Problem(422, "no-picture", f"The item {item.id!r} has no picture that was searched; ask for its texts.")
     subjects = [_term_subject(context, collection, retriever, term, request.retriever) for term in terms]
-    explanation = explain(without_disk_cache(retriever), subjects, answer, weights=[term.weight for term in terms])
-    return ExplanationDocument.model_validate(explanation.document())
+    return explain(without_disk_cache(retriever), subjects, answer, weights=[term.weight for term in terms])
 
 
 def _term_subject(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection as Several
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -13,7 +14,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -21,18 +22,27 @@ from starlette.exceptions import HTTPException
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.export import rendered_picture
 from diptych.collection.indexing.records import record_name
+from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
 from diptych.collection.searching.request import Target
 from diptych.collection.store.listing import Order
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
+from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import without_folders
+from diptych.service.api.documents import Document, RequestDocument, RetrieverChoice, binary_response, with_examples
 from diptych.service.api.files import file_response, has_current_version, open_original
-from diptych.service.api.search import item_members, request_filter, run_search
+from diptych.service.api.search import (
+    ItemSummary,
+    SearchOptions,
+    SearchResponse,
+    TermRequest,
+    item_members,
+    request_filter,
+    run_search,
+)
 from diptych.service.context import Context, Decoding, Hosted, InTurn, Reading, Searching, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
-from diptych.service.schemas.search import SearchOptions, SearchResponse, TermRequest
 from diptych.service.security.limits import client_network
 from diptych.service.uploads import CheckedPicture, remove_stored_picture, remove_unused_picture, store_picture
 
@@ -46,23 +56,68 @@ class ItemIdConvertor(PathConvertor):
 register_url_convertor("item", ItemIdConvertor())
 
 
-def item_document(item: Item) -> ItemDocument:
+class ItemDocument(ItemSummary):
+    """A stored picture or text."""
+
+    path: str | None
+    """The file, from the root of the collection; null without one and for a file elsewhere."""
+    size: int
+    """Of the file, in bytes; 0 without one."""
+    added: str
+    """When it was added, ISO 8601."""
+    updated: str
+    """When it was last changed, ISO 8601."""
+    picture_text: PictureText | None = None
+    """The text in the picture, for one item; null in lists, and where it has not been read."""
+
+
+class ItemList(Document):
+    """A page of items."""
+
+    items: list[ItemDocument]
+    total: int
+    """How many all pages have."""
+    next: str | None
+    """The cursor of the next page; null when there is none."""
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_CAPTION, pattern=r"\S")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LABEL, pattern=r"\S")]
+
+
+class ItemChange(RequestDocument):
+    """Captions, labels and metadata of an item; what is absent or null stays, what is empty is erased."""
+
+    model_config = with_examples({"captions": ["a red boat"], "labels": ["boat"]})
+
+    captions: list[Text] | None = Field(default=None, max_length=MOST_TEXTS)
+    """What is said of the picture, or the text itself."""
+    labels: list[Label] | None = Field(default=None, max_length=MOST_TEXTS)
+    """What it shows."""
+    metadata: dict[str, Any] | None = Field(default=None, max_length=MOST_NAMES)
+    """What else is known of it; JSON values, 16 levels deep and 100,000 letters long at most."""
+
+
+class NewItem(ItemChange):
+    """What is known of a picture that is sent along, or a text, which needs a caption."""
+
+    model_config = with_examples({"captions": ["a red boat"], "metadata": {"year": 2010}})
+
+    id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*$", max_length=200)
+    """Its name in addresses; without one it is made up."""
+
+
+def item_document(item: Item, text: PictureText | None = None) -> ItemDocument:
     """Return an item as clients see it; where a file outside the root lies is not their business."""
     file = None if item.path is None else split_moment(item.path)[0]
-    return ItemDocument.model_construct(
+    return ItemDocument(
         **item_members(item),
         path=None if file is None or file.is_absolute() else file.as_posix(),
         size=item.size,
         added=item.added,
         updated=item.updated,
+        picture_text=text,
     )
-
-
-def with_text(collection: Collection, item: Item) -> ItemDocument:
-    """Return an item with the text in its picture."""
-    found = collection.picture_text(item.id)
-    text = None if found is None else PictureTextDocument.model_validate(found, from_attributes=True)
-    return item_document(item).model_copy(update={"picture_text": text})
 
 
 def find_item(collection: Collection, item_id: str) -> Item:
@@ -154,26 +209,24 @@ _TYPES = {
 }
 _SHOWN = {name: f"image/{name.lower()}" for name in ("JPEG", "PNG", "GIF", "WebP", "AVIF", "BMP")}
 
-_BYTES = {"schema": {"type": "string", "format": "binary"}}
 _UNCHANGED = {"description": "The client has it already."}
 _THUMBNAIL: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A small JPEG.", "content": {"image/jpeg": _BYTES}},
+    200: binary_response("A small JPEG.", ["image/jpeg"]),
     304: _UNCHANGED,
-}
-_KINDS = dict.fromkeys(sorted({*_TYPES.values(), "application/octet-stream"}), _BYTES)
-_ORIGINAL: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The whole file.", "content": _KINDS},
-    206: {"description": "The range that was asked for.", "content": _KINDS},
-    304: _UNCHANGED,
-    416: problem_response("The range lies outside the file."),
 }
 
-_RENDERING: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The picture.", "content": dict.fromkeys(sorted(_SHOWN.values()), _BYTES)},
-    206: {"description": "The range that was asked for.", "content": dict.fromkeys(sorted(_SHOWN.values()), _BYTES)},
-    304: _UNCHANGED,
-    416: problem_response("The range lies outside the file."),
-}
+
+def _file_responses(kinds: Several[str]) -> dict[int | str, dict[str, Any]]:
+    return {
+        200: binary_response("The whole file.", kinds),
+        206: binary_response("The range that was asked for.", kinds),
+        304: _UNCHANGED,
+        416: problem_response("The range lies outside the file."),
+    }
+
+
+_ORIGINAL = _file_responses({*_TYPES.values(), "application/octet-stream"})
+_RENDERING = _file_responses(set(_SHOWN.values()))
 
 Cursor = Annotated[str | None, Query(max_length=2000, description="The next of the page before.")]
 ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
@@ -327,9 +380,7 @@ def list_neighbours(
     item_id: ItemId,
     target: Annotated[Target, Query(description="What to find: pictures or texts.")] = "images",
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 12,
-    retriever: Annotated[
-        str | None, Query(min_length=1, max_length=200, description="By default the active one.")
-    ] = None,
+    retriever: Annotated[RetrieverChoice, Query()] = None,
 ) -> SearchResponse:
     """Find what resembles an item; such a search is not remembered."""
     item = find_item(hosted.collection, item_id)
@@ -340,14 +391,15 @@ def list_neighbours(
 @router.get(_ITEM, operation_id="getItem")
 def get_item(hosted: Hosted, item_id: ItemId) -> ItemDocument:
     """Return what is known of an item."""
-    return with_text(hosted.collection, find_item(hosted.collection, item_id))
+    item = find_item(hosted.collection, item_id)
+    return item_document(item, hosted.collection.picture_text(item.id))
 
 
 @router.patch(_ITEM, operation_id="changeItem", dependencies=[Writing, InTurn])
 def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
     """Replace captions, labels or metadata of an item."""
     item = find_item(hosted.collection, item_id)
-    return with_text(hosted.collection, hosted.collection.update(item.id, **vars(change)))
+    return item_document(hosted.collection.update(item.id, **vars(change)), hosted.collection.picture_text(item.id))
 
 
 @router.delete(_ITEM, operation_id="removeItem", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing, InTurn])

@@ -1,32 +1,179 @@
-"""Long work on a collection: jobs, and the one that tries another retriever on the collection's own questions."""
+"""Routes of jobs, which are long work on a collection: start one, look how far it is, follow it, cancel it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Response, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
+from pydantic import Field, RootModel, with_config
 
-from diptych.service.context import Clicking, Context, Hosted, Reading, ServiceContext, Writing
+from diptych.service.api.documents import DOCUMENTED, Document, RequestDocument, RetrieverChoice
+from diptych.service.context import Context, Hosted, Reading, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.jobs.runner import JobRunner
-from diptych.service.jobs.store import READY_MADE, Job
+from diptych.service.jobs.store import Job, ReadyMadeRetriever
 from diptych.service.problems import Problem
-from diptych.service.rehearsals import read_rehearsals
-from diptych.service.schemas.jobs import (
-    JobDocument,
-    JobList,
-    JobRequest,
-    RehearsalDocument,
-    RehearsalList,
-    RehearsalRequest,
-    RehearseJob,
-)
+
+with_config(DOCUMENTED)(Job)
+
+
+class RetrieverRequest(RequestDocument):
+    """Which search model is to be added."""
+
+    name: ReadyMadeRetriever
+    """One that needs no training."""
+
+
+class RehearsalRequest(RequestDocument):
+    """Which search model is tried, and on how much."""
+
+    retriever: str = Field(min_length=1, max_length=200)
+    """One that needs no training, as this version has it, or the name of a stored one."""
+    sample: int = Field(default=500, ge=2, le=100_000)
+    """How many pictures are encoded."""
+    n_queries: int = Field(default=1000, ge=1, le=100_000)
+    """How many captions, and how many logged queries, are asked at most."""
+    random_state: int = Field(default=0, ge=0, lt=2**31)
+    """Of the draws."""
+
+
+class IndexParameters(RequestDocument):
+    """How to bring a collection up to date."""
+
+    remove_missing: bool = True
+    """Whether to remove items whose files are gone."""
+
+
+class IndexJob(RequestDocument):
+    """Bring a collection up to date with the pictures in its folder."""
+
+    kind: Literal["index"]
+    parameters: IndexParameters = Field(default_factory=IndexParameters)
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**31, description="Of the draw of the share kept back.")]
+
+
+class TrainParameters(RequestDocument):
+    """How to learn a search model (retriever) from the collection's captions."""
+
+    method: str | None = Field(default=None, min_length=1, max_length=100)
+    """The method; by default the best of a few."""
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    """The parameters of the method."""
+    held_out: float = Field(default=0.2, ge=0.05, le=0.5)
+    """The share of pictures kept back at a time for the comparison with the present search model."""
+    seed: Seed = 0
+    force: bool = False
+    """Take the new search model even if it does not pass the gate; rolling back undoes it."""
+
+
+class TrainJob(RequestDocument):
+    """Learn a search model from the collection's captions or labels, and use it where it passes the gate."""
+
+    kind: Literal["train"]
+    parameters: TrainParameters = Field(default_factory=TrainParameters)
+
+
+class LearnParameters(RequestDocument):
+    """How to learn from what people clicked."""
+
+    held_out: float = Field(default=0.3, ge=0.05, le=0.5)
+    """The share of searches, the latest, that judge what was learned from the others."""
+    alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
+    """The error budget: the chance that clicks without meaning ever take over; every comparison uses some of it."""
+    dry_run: bool = False
+    """Compare only; change nothing."""
+
+
+class LearnJob(RequestDocument):
+    """Learn a search model from what people clicked, and use it where it is better than the present one."""
+
+    kind: Literal["learn"]
+    parameters: LearnParameters = Field(default_factory=LearnParameters)
+
+
+class NoParameters(RequestDocument):
+    """There is nothing to choose."""
+
+
+class ReencodeJob(RequestDocument):
+    """Finish a change of search model that was begun."""
+
+    kind: Literal["reencode"]
+    parameters: NoParameters = Field(default_factory=NoParameters)
+
+
+class MapParameters(RequestDocument):
+    """How to draw a map of a collection."""
+
+    retriever: RetrieverChoice = None
+
+
+class MapJob(RequestDocument):
+    """Draw the map of the collection."""
+
+    kind: Literal["map"]
+    parameters: MapParameters = Field(default_factory=MapParameters)
+
+
+class RetrieverJob(RequestDocument):
+    """Read every item with another search model as well, so that both can be searched and compared."""
+
+    kind: Literal["retriever"]
+    parameters: RetrieverRequest
+
+
+class RehearseJob(RequestDocument):
+    """Try another search model on a sample of the collection, beside the present one; nothing is changed."""
+
+    kind: Literal["rehearse"]
+    parameters: RehearsalRequest
+
+
+class ReadTextJob(RequestDocument):
+    """Read the words that stand in the pictures; one that was interrupted goes on where it was."""
+
+    kind: Literal["read_text"]
+    parameters: NoParameters = Field(default_factory=NoParameters)
+
+
+class RegionsParameters(RequestDocument):
+    """Whose regions to read."""
+
+    retriever: RetrieverChoice = None
+
+
+class RegionsJob(RequestDocument):
+    """Look at parts of the pictures, so that small things are found; one that was interrupted goes on where it was."""
+
+    kind: Literal["regions"]
+    parameters: RegionsParameters = Field(default_factory=RegionsParameters)
+
+
+AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | RehearseJob | ReadTextJob | RegionsJob
+
+
+class JobRequest(RootModel[Annotated[AnyJob, Field(discriminator="kind")]]):
+    """What is to be done, and how."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that were given."""
+        return self.root.parameters.model_dump(exclude_unset=True)
+
+
+class JobList(Document):
+    """Jobs, the newest first."""
+
+    jobs: list[Job]
+
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
 _JOBS = "/collections/{collection}/jobs"
@@ -44,7 +191,7 @@ JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 
 @router.post(_JOBS, operation_id="startJob", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
-def create_job(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> JobDocument:
+def create_job(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> Job:
     """Start a job; the jobs of a collection run one after the other."""
     return start_job(context, hosted, request, response)
 
@@ -54,13 +201,13 @@ def list_jobs(
     context: Context, hosted: Hosted, limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50
 ) -> JobList:
     """List jobs, the newest first."""
-    return JobList(jobs=[_document(job) for job in context.jobs[hosted.name].store.newest(limit)])
+    return JobList(jobs=context.jobs[hosted.name].store.newest(limit))
 
 
 @router.get(_JOBS + "/{job_id}", operation_id="getJob")
-def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
+def get_job(context: Context, hosted: Hosted, job_id: JobId) -> Job:
     """Say how far a job has come."""
-    return _document(_find_job(context.jobs[hosted.name], job_id))
+    return _find_job(context.jobs[hosted.name], job_id)
 
 
 @router.get(
@@ -81,18 +228,16 @@ async def follow_job(context: Context, hosted: Hosted, job_id: JobId) -> Streami
 
 
 @router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
-def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
+def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> Job:
     """Cancel a job that waits or runs; what it has added stays. One that is over stays as it is."""
     runner = context.jobs[hosted.name]
     if not _find_job(runner, job_id).is_over:
         runner.store.ask_to_cancel(job_id)
         runner.wake()
-    return _document(_find_job(runner, job_id))
+    return _find_job(runner, job_id)
 
 
-def start_job(
-    context: ServiceContext, hosted: HostedCollection, request: JobRequest, response: Response
-) -> JobDocument:
+def start_job(context: ServiceContext, hosted: HostedCollection, request: JobRequest, response: Response) -> Job:
     """Let a job wait for its turn, and say where to look after it."""
     runner = context.jobs[hosted.name]
     if runner.store.count("waiting") >= _MAX_WAITING:
@@ -100,7 +245,7 @@ def start_job(
     job = runner.store.add(request.root.kind, request.parameters())
     runner.wake()
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
-    return _document(job)
+    return job
 
 
 async def _events(context: ServiceContext, runner: JobRunner, job_id: str) -> AsyncIterator[str]:
@@ -113,7 +258,7 @@ async def _events(context: ServiceContext, runner: JobRunner, job_id: str) -> As
                 return
             is_over = job.is_over
             if job != last or quiet >= _QUIET_LOOKS:
-                yield ":\n\n" if job == last else f"data: {_document(job).model_dump_json()}\n\n"
+                yield ":\n\n" if job == last else f"data: {json.dumps(asdict(job), ensure_ascii=False)}\n\n"
                 last, quiet = job, 0
             quiet += 1
             if not is_over:
@@ -125,41 +270,8 @@ async def _events(context: ServiceContext, runner: JobRunner, job_id: str) -> As
         context.job_streams -= 1
 
 
-def _document(job: Job) -> JobDocument:
-    return JobDocument.model_validate(job, from_attributes=True)
-
-
 def _find_job(runner: JobRunner, job_id: str) -> Job:
     job = runner.store.find(job_id)
     if job is None:
         raise Problem(404, "no-such-job", f"There is no job {job_id!r}; list the jobs of the collection.")
     return job
-
-
-rehearsals_router = APIRouter(prefix="/v1", tags=["rehearsals"], dependencies=[Reading])
-_REHEARSALS = "/collections/{collection}/rehearsals"
-
-
-@rehearsals_router.post(
-    _REHEARSALS, operation_id="rehearse", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing]
-)
-def start_rehearsal(context: Context, hosted: Hosted, request: RehearsalRequest, response: Response) -> JobDocument:
-    """Start the job that tries another search model beside the active one; nothing is changed."""
-    known = [*READY_MADE, *(one.name for one in hosted.collection.retrievers())]
-    if request.retriever not in known:
-        detail = f"There is no search model {request.retriever!r}; there are {', '.join(dict.fromkeys(known))}."
-        raise Problem(404, "no-such-retriever", detail)
-    return start_job(context, hosted, JobRequest(RehearseJob(kind="rehearse", parameters=request)), response)
-
-
-@rehearsals_router.get(_REHEARSALS, operation_id="listRehearsals", dependencies=[Clicking])
-def list_rehearsals(hosted: Hosted) -> RehearsalList:
-    """List what was tried, with the queries won and lost, the latest first; they are forgotten with the clicks."""
-    found = []
-    for report in read_rehearsals(hosted.collection):
-        try:
-            found.append(RehearsalDocument.model_validate(report, extra="ignore"))
-        except ValidationError:
-            # Another version wrote it.
-            continue
-    return RehearsalList(rehearsals=found)

@@ -116,16 +116,90 @@ def _visualness() -> Visualness:
     return Visualness()
 
 
-class QueryReport(NamedTuple):
-    """What was asked and clicked in some days; every entry has the names of the service's document."""
+@dataclass(frozen=True)
+class VisibleWords:
+    """A part of a query that is the name of something that can be seen in pictures."""
 
+    start: int
+    """Where it begins in the query, in characters from 0."""
+    end: int
+    """The character behind it."""
+    concept: str
+    """The name, as ImageNet has it."""
+
+
+@dataclass(frozen=True)
+class DayCount:
+    """How much was asked and clicked on one day."""
+
+    day: str
+    """The date, ISO 8601, by the calendar of the service."""
     searches: int
     clicks: int
-    visual: dict[str, Any] | None
-    per_day: list[dict[str, Any]]
-    top: list[dict[str, Any]]
-    failing: list[dict[str, Any]]
-    positions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class FrequentQuery:
+    """How often a query was asked, and how well it did."""
+
+    query: str
+    """In lower case."""
+    searches: int
+    """How often it was asked."""
+    clicked_share: float
+    """The share of these searches in which something was clicked."""
+    last: str
+    """When it was asked last, ISO 8601."""
+    no_good_match: bool
+    """Whether none of these searches had a good match."""
+    visualness: float | None
+    """The share of its words that name something visible; null where that is not known."""
+    visible: tuple[VisibleWords, ...]
+    """These names, from left to right."""
+
+
+@dataclass(frozen=True)
+class PositionCount:
+    """How often a place was shown and clicked."""
+
+    position: int
+    """The place, from 1."""
+    shown: int
+    """How often an answer was shown there."""
+    clicked: int
+    """In how many searches it was clicked."""
+
+
+@dataclass(frozen=True)
+class VisualSearches:
+    """Which share of the searches in words asks for what can be seen; of very many queries, the most frequent count."""
+
+    threshold: float
+    """A query is visual if its visualness is above this."""
+    searches: float
+    """The share of visual ones among all searches."""
+    clicked: float | None
+    """The share of visual ones among searches with a click: larger, if visual ones are answered better."""
+
+
+@dataclass(frozen=True)
+class QueryReport:
+    """What was asked, what was clicked, and where the answers failed; a wish for less of an item is no click."""
+
+    log: bool = False
+    """Whether searches and clicks are remembered at all."""
+    searches: int = 0
+    clicks: int = 0
+    visual: VisualSearches | None = None
+    """How much is asked for what can be seen; null where that is not known, or nothing was asked in words."""
+    per_day: tuple[DayCount, ...] = ()
+    """Every day, the oldest first."""
+    top: tuple[FrequentQuery, ...] = ()
+    """The most frequent queries."""
+    failing: tuple[FrequentQuery, ...] = ()
+    """The most frequent queries without a good match, or never clicked though they were asked often."""
+    positions: tuple[PositionCount, ...] = ()
+    """The first hundred places of the answers."""
 
 
 def query_report(db: Connection, *, now: float, days: int) -> QueryReport:
@@ -137,23 +211,16 @@ def query_report(db: Connection, *, now: float, days: int) -> QueryReport:
     """
     today = datetime.combine(datetime.fromtimestamp(now), datetime.min.time())
     midnights = [(today + timedelta(days=1 - ago)).timestamp() for ago in range(days, -1, -1)]
-    per_day = [_day(db, start, end) for start, end in pairwise(midnights)]
+    per_day = tuple(_day(db, start, end) for start, end in pairwise(midnights))
     period = midnights[0], midnights[-1]
     return QueryReport(
-        searches=sum(day["searches"] for day in per_day),
-        clicks=sum(day["clicks"] for day in per_day),
+        log=True,
+        searches=sum(day.searches for day in per_day),
+        clicks=sum(day.clicks for day in per_day),
         visual=_visual_searches(db, period),
         per_day=per_day,
-        top=[
-            {"query": query, "searches": count, "clicked_share": int(clicked) / count, "last": iso_time(last)}
-            | {"no_good_match": bool(unmatched), **_visible(query)}
-            for query, count, clicked, last, unmatched in _groups(db, period, "", _MAX_QUERIES)
-        ],
-        failing=[
-            {"query": query, "searches": count, "reason": "no good match" if unmatched else "never clicked"}
-            | {"last": iso_time(last), **_visible(query)}
-            for query, count, _, last, unmatched in _groups(db, period, _FAILING, _MAX_QUERIES)
-        ],
+        top=_frequent_queries(db, period, ""),
+        failing=_frequent_queries(db, period, _FAILING),
         positions=_positions(db, period),
     )
 
@@ -163,14 +230,18 @@ def _groups(db: Connection, period: Period, having: str, limit: int) -> list[tup
     return db.rows(sql, (*period, _UPLOAD, limit))
 
 
-def _visible(query: str) -> dict[str, Any]:
-    found = query_visualness(query)
-    if found is None:
-        return {"visualness": None, "visible": []}
-    return {"visualness": found.visualness, "visible": [span._asdict() for span in found.spans]}
+def _frequent_queries(db: Connection, period: Period, having: str) -> tuple[FrequentQuery, ...]:
+    queries = []
+    for query, searches, clicked, last, unmatched in _groups(db, period, having, _MAX_QUERIES):
+        found = query_visualness(query)
+        spans = () if found is None else tuple(VisibleWords(*span) for span in found.spans)
+        visualness = None if found is None else found.visualness
+        share = int(clicked) / searches
+        queries.append(FrequentQuery(query, searches, share, iso_time(last), bool(unmatched), visualness, spans))
+    return tuple(queries)
 
 
-def _visual_searches(db: Connection, period: Period) -> dict[str, Any] | None:
+def _visual_searches(db: Connection, period: Period) -> VisualSearches | None:
     asked = clicked = visual_asked = visual_clicked = 0
     for query, searches, with_click, _, _ in _groups(db, period, "", _MAX_MEASURED):
         found = query_visualness(query)
@@ -182,25 +253,23 @@ def _visual_searches(db: Connection, period: Period) -> dict[str, Any] | None:
     if not asked:
         return None
     share = visual_clicked / clicked if clicked else None
-    return {"threshold": _VISUAL_ABOVE, "searches": visual_asked / asked, "clicked": share}
+    return VisualSearches(_VISUAL_ABOVE, visual_asked / asked, share)
 
 
-def _positions(db: Connection, period: Period) -> list[dict[str, Any]]:
+def _positions(db: Connection, period: Period) -> tuple[PositionCount, ...]:
     shown: Counter[int] = Counter()
     for first, length, count in db.rows(_SHOWN, period):
         for position in range(first, min(first + length, _MAX_POSITIONS + 1)):
             shown[position] += count
     clicked: dict[int, int] = dict(db.rows(_CLICKED, (*period, NEGATIVE_CLICK, _MAX_POSITIONS)))
-    return [
-        {"position": position, "shown": shown[position], "clicked": clicked.get(position, 0)}
-        for position in sorted(shown.keys() | clicked.keys())
-    ]
+    places = sorted(shown.keys() | clicked.keys())
+    return tuple(PositionCount(place, shown[place], clicked.get(place, 0)) for place in places)
 
 
-def _day(db: Connection, start: float, end: float) -> dict[str, Any]:
+def _day(db: Connection, start: float, end: float) -> DayCount:
     searches = db.value(_SEARCHES_OF_DAY, (start, end))
     clicks = db.value(_CLICKS_OF_DAY, (start, end, NEGATIVE_CLICK))
-    return {"day": datetime.fromtimestamp(start).date().isoformat(), "searches": searches, "clicks": clicks}
+    return DayCount(datetime.fromtimestamp(start).date().isoformat(), searches, clicks)
 
 
 def iso_time(time: float) -> str:

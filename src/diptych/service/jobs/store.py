@@ -24,6 +24,7 @@ LOST_AFTER_S = 60.0
 """A job whose runner has not been heard of for so long waits again."""
 
 MAX_FINISHED = 1000
+MAX_MESSAGE = 500
 # In the order of the members of ``Job``.
 _COLUMNS = "name, kind, parameters, state, created, done, total, message, error, result, started, finished"
 _IS_OWN = "name = ? AND started = ? AND state = 'running'"
@@ -31,24 +32,32 @@ _IS_OWN = "name = ? AND started = ? AND state = 'running'"
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of long work on a collection, and how far it has come; times are ISO 8601 in UTC.
-
-    A job ends as ``done`` with a ``result``, ``failed`` with an ``error``, ``cancelled``, or ``interrupted`` when the
-    service ended before it.
-    """
+    """A piece of long work, and how far it has come."""
 
     id: str
+    """Its name in addresses."""
     kind: JobKind
+    """What it does."""
     parameters: Mapping[str, Any]
+    """What it was asked with."""
     state: JobState
+    """Where it stands; interrupted means that the service ended before it did."""
     created: str
+    """When it was asked for, ISO 8601."""
     done: int = 0
+    """How much is done, of `total`."""
     total: int = 0
+    """How much there is to do; 0 when that cannot be said."""
     message: str = ""
+    """What it does, or did last, in words; empty before it begins."""
     error: str | None = None
+    """Why it failed, in one sentence; null unless it did."""
     result: Mapping[str, Any] | None = None
+    """What came out, by its kind; null until it has succeeded."""
     started: str | None = None
+    """When it began, ISO 8601; null while it waits."""
     finished: str | None = None
+    """When it ended, in whichever way; null until then."""
 
     @property
     def is_over(self) -> bool:
@@ -138,10 +147,15 @@ class JobStore:
 
         return self._store.write(take)
 
-    def beat(self, job: Job, done: int, total: int, message: str) -> None:
-        """Note how far a claimed job has come, and that its runner is there."""
+    def beat(self, job: Job) -> None:
+        """Note that the runner of a claimed job is there."""
+        sql = f"UPDATE job SET beat_ns = ? WHERE {_IS_OWN}"
+        self._store.write(lambda db: db.run(sql, (time.time_ns(), job.id, job.started)))
+
+    def advance(self, job: Job, done: int, total: int, message: str) -> None:
+        """Note how far a claimed job has come."""
         sql = f"UPDATE job SET done = ?, total = ?, message = ?, beat_ns = ? WHERE {_IS_OWN}"
-        values = (done, total, message, time.time_ns(), job.id, job.started)
+        values = (done, total, message[:MAX_MESSAGE], time.time_ns(), job.id, job.started)
         self._store.write(lambda db: db.run(sql, values))
 
     def finish(
@@ -153,7 +167,15 @@ class JobStore:
             f" done = CASE WHEN ? = 1 THEN total ELSE done END WHERE {_IS_OWN}"
         )
         told = None if result is None else json.dumps(result)
-        values = (state, error, told, _now(), int(state == "done"), job.id, job.started)
+        values = (
+            state,
+            None if error is None else error[:MAX_MESSAGE],
+            told,
+            _now(),
+            int(state == "done"),
+            job.id,
+            job.started,
+        )
         self._store.write(lambda db: db.run(sql, values))
 
     def ask_to_cancel(self, job_id: str) -> None:

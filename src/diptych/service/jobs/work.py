@@ -1,6 +1,6 @@
 """What each kind of job does, and the process that does it: ``python -m diptych.service.jobs.work``.
 
-The process reads one line of JSON from standard input, does the job, and reports as JSON lines.
+The process reads one line of JSON from standard input and writes its progress and its end into the store.
 """
 
 from __future__ import annotations
@@ -10,55 +10,53 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
-from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
-from diptych.service.clicks.exports import text_query_searches
-from diptych.service.jobs.store import READY_MADE, JobKind
+from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownNameError, without_folders
+from diptych.service.clicks.exports import has_searches, text_query_searches
+from diptych.service.jobs.store import READY_MADE, Job, JobKind, JobStore
 
 if TYPE_CHECKING:
     from diptych.collection.learning import LearningReport
+    from diptych.collection.retriever_protocol import RetrieverProtocol
+    from diptych.retriever import Retriever
 
-_PAUSE_SECONDS = 0.1
+PROGRESS_SECONDS = 1.0
+LOCK_SECONDS = 600.0
+_REHEARSAL_SETTINGS = ("sample", "n_queries", "random_state")
 
 
 class Reporter:
-    """Writes the progress and the end of a job as JSON lines, not more often than anyone reads them.
+    """Remembers how far a job has come.
 
-    >>> import sys
     >>> from diptych.service.jobs.work import Reporter
-    >>> Reporter(sys.stdout).advance(1, 2, "reading")
-    {"done": 1, "total": 2, "message": "reading"}
+    >>> reporter = Reporter()
+    >>> reporter.advance(1, 2, "reading")
+    >>> reporter.advance(2, 2)
+    >>> reporter.progress
+    (2, 2, 'reading')
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._message = ""
-        self._last = float("-inf")
+    def __init__(self) -> None:
+        self.progress = (0, 0, "starting")
 
     def advance(self, done: int, total: int, message: str | None = None) -> None:
         """Say how much is done; the message stays until there is another."""
-        is_new = message is not None and message != self._message
-        self._message = self._message if message is None else message
-        if is_new or done >= total or time.monotonic() - self._last >= _PAUSE_SECONDS:
-            self._last = time.monotonic()
-            self.write(done=done, total=total, message=self._message)
+        self.progress = (done, total, self.progress[2] if message is None else message)
 
     def note(self, message: str) -> None:
         """Say what is being done, without a count."""
         self.advance(0, 0, message)
-
-    def write(self, **report: Any) -> None:
-        """Write one report: how far the job is, its ``result``, or the ``error`` that it ended with."""
-        self._stream.write(json.dumps(report) + "\n")
-        self._stream.flush()
 
 
 def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -152,13 +150,11 @@ def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Re
 
 def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Give every item a point of another retriever as well."""
-    from diptych.retriever import Retriever
-
     name = str(parameters.get("name"))
     if name not in READY_MADE:
         raise UnknownNameError("search model", name, READY_MADE)
     reporter.note(f"preparing the search model {name}")
-    retriever = Retriever.default() if name == "default" else Retriever.ready_made(name)
+    retriever = _ready_made(name)
     retriever.name = name
     progress = _counting(reporter, f"reading every item with {name}")
     report = collection.add_retriever(retriever, name=name, progress=progress)
@@ -174,10 +170,44 @@ def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Re
 
 
 def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
-    """Try another retriever on a sample, beside the present one; nothing is changed."""
-    from diptych.service.rehearsals import make_rehearsal
+    """Compare another retriever with the present one, keep the report, and return the outcome without any query.
 
-    return make_rehearsal(collection, parameters, lambda doing, done, total: reporter.advance(done, total, doing))
+    The latest report of each retriever that was tried is kept. Reports hold what people typed, so they are deleted with
+    the click log.
+    """
+    from diptych.collection.learning import Rehearsal, SearchLog
+
+    name = str(parameters.get("retriever"))
+    reporter.note(f"preparing the search model {name}")
+    settings = {setting: parameters[setting] for setting in _REHEARSAL_SETTINGS if setting in parameters}
+    rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
+    store = collection.store
+    seen = SearchLog.from_searches(text_query_searches(store)) if has_searches(store) else None
+    report = rehearsal.run(seen, progress=lambda doing, done, total: reporter.advance(done, total, doing))
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    kept = {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled}
+    sql = (
+        "INSERT INTO rehearsal (fingerprint, made, report) VALUES (?, ?, ?)"
+        " ON CONFLICT (fingerprint) DO UPDATE SET made = excluded.made, report = excluded.report"
+    )
+    store.write(lambda db: db.run(sql, (report.new_fingerprint, made, json.dumps(kept))))
+    return {"retriever": name, "outcome": report.outcome, "verdict": list(report.verdict)}
+
+
+def _candidate(collection: Collection, name: str) -> RetrieverProtocol:
+    """Return a retriever of the package as this version has it, or else a stored one."""
+    stored = [one.name for one in collection.retrievers()]
+    if name not in READY_MADE and name not in stored:
+        raise UnknownNameError("search model", name, [*READY_MADE, *stored])
+    named = copy(_ready_made(name) if name in READY_MADE else collection.retriever_named(name))
+    named.name = name
+    return named
+
+
+def _ready_made(name: str) -> Retriever:
+    from diptych.retriever import Retriever
+
+    return Retriever.default() if name == "default" else Retriever.ready_made(name)
 
 
 def read_text(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -242,40 +272,54 @@ def _shown_reasons(collection: Collection, reasons: Mapping[str, str]) -> dict[s
     return {path.removeprefix(f"{root}/"): without_folders(why, root) for path, why in shown}
 
 
-_LOCK_SECONDS = 600.0
-
-
 def main() -> int:
     """Do the job that standard input describes in one line; return the exit status."""
-    # Whatever a library prints must not end up among the reports.
-    reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_stop_with_service, daemon=True).start()
-    return run(request, reports)
+    job = Job(**request["job"])
+    with Collection.open(request["collection"], write_wait=LOCK_SECONDS, root=request["root"]) as collection:
+        return run(collection, job)
 
 
-def run(request: Mapping[str, Any], reports: TextIO) -> int:
-    """Do a job and write its reports; return the exit status."""
-    reporter = Reporter(reports)
+def run(collection: Collection, job: Job) -> int:
+    """Do a claimed job and write its end; return the exit status."""
+    jobs, reporter, is_over = JobStore(collection.store), Reporter(), threading.Event()
+    follower = threading.Thread(target=_write_progress, args=(jobs, job, reporter, is_over), daemon=True)
+    follower.start()
+    result, error = None, None
     try:
-        place, root = request["collection"], request.get("root")
-        with Collection.open(place, write_wait=_LOCK_SECONDS, root=root) as collection:
-            result = JOB_FUNCTIONS[request["kind"]](collection, request["parameters"], reporter)
-    except DiptychError as error:
-        reporter.write(error=str(error))
-        return 1
-    except Exception as error:
+        result = JOB_FUNCTIONS[job.kind](collection, job.parameters, reporter)
+    except DiptychError as problem:
+        error = str(problem)
+    except Exception as problem:
         traceback.print_exc()
-        reporter.write(error=f"{type(error).__name__}: {error}")
-        return 1
-    reporter.write(result=result)
-    return 0
+        error = f"{type(problem).__name__}: {problem}"
+    is_over.set()
+    follower.join()
+    if error is None:
+        jobs.finish(job, "done", result=result)
+        return 0
+    folder = Path(collection.folder)
+    jobs.finish(job, "failed", error=without_folders(error, folder, folder.parent))
+    return 1
+
+
+def _write_progress(jobs: JobStore, job: Job, reporter: Reporter, is_over: threading.Event) -> None:
+    """Write how far a job has come, about once a second and at its end."""
+    written = None
+    while True:
+        is_last = is_over.wait(PROGRESS_SECONDS)
+        if reporter.progress != written:
+            with suppress(CollectionError):
+                jobs.advance(job, *reporter.progress)
+                written = reporter.progress
+        if is_last:
+            return
 
 
 def _stop_with_service() -> None:
     sys.stdin.read()
-    # Nobody would see the result or could cancel the work.
+    # The result would have no reader, and the work could not be cancelled.
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -11,14 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Literal
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.processors import CallsiteParameter, CallsiteParameterAdder
+from structlog.stdlib import ProcessorFormatter
 
 from diptych.service.problems import HttpMiddleware
 
@@ -89,39 +90,6 @@ class Metrics:
         return Counter(f"diptych_{name}", help, labels, registry=self._registry)
 
 
-_REQUEST_LINE = "{method} {route} {status} {milliseconds} ms {bytes} bytes {client} {request_id}"
-
-
-class JsonFormatter(logging.Formatter):
-    """Writes each record as one line of JSON, with the fields that it brings along."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as JSON."""
-        entry = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "message": record.getMessage().rstrip(),
-            "process": record.process,
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False, default=str)
-
-
-class TextFormatter(logging.Formatter):
-    """Writes each record as one line to read; only the trace of an error takes more."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the time, the level from warnings up, and the message or the request."""
-        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        fields = getattr(record, "fields", None)
-        text = record.getMessage().rstrip() if fields is None else _REQUEST_LINE.format_map(fields)
-        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{clock} {level}{text}{trace}"
-
-
 LogFormat = Literal["text", "json"]
 
 
@@ -130,8 +98,24 @@ def configure_logging(format: LogFormat, *, quiet: bool = False) -> None:
 
     So is what libraries warn of, and what ends a thread: Python would write it there in lines of its own.
     """
+    lines = [structlog.processors.EventRenamer("message"), structlog.processors.JSONRenderer(ensure_ascii=False)]
+    text = [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.ExtraAdder(),
+                CallsiteParameterAdder({CallsiteParameter.PROCESS}),
+                structlog.processors.TimeStamper(fmt="iso"),
+            ],
+            processors=[
+                ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                *(lines if format == "json" else text),
+            ],
+        )
+    )
     level = logging.WARNING if quiet else logging.INFO
     for name, least in (("diptych", level), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)
@@ -214,7 +198,7 @@ class RequestLogMiddleware(HttpMiddleware):
             "client": client[0] if client else "",
             "request_id": name,
         }
-        _log.info("request", extra={"fields": fields})
+        _log.info("request", extra=fields)
 
 
 def route_template(scope: Scope) -> str:

@@ -9,7 +9,6 @@ import socket
 import sys
 import tempfile
 import threading
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -44,7 +43,7 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="diptych-", ignore_cleanup_errors=True) as folder:
         # Workers inherit it and add up their numbers there.
         os.environ[SHARED_FOLDER_VARIABLE] = folder
-        settings = replace(settings, session_folder=settings.session_folder or Path(folder) / "sessions")
+        settings = settings.model_copy(update={"session_folder": settings.session_folder or Path(folder) / "sessions"})
         config = server_config(partial(worker_app, settings, format, quiet), settings, factory=True)
         Multiprocess(config, sockets=[listening]).run()
 

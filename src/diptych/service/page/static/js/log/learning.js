@@ -69,7 +69,7 @@ export class LearningCard {
       return place;
     };
     const cell = (value, query, model) => h("td", {}, value.toFixed(3), step.action === "promoted" && strip(query, model));
-    const row = ({ query, before, after }) => h("tr", {}, h("th", { scope: "row" }, query), cell(before, query, step.before), cell(after, query, step.after));
+    const row = ([query, before, after]) => h("tr", {}, h("th", { scope: "row" }, query), cell(before, query, step.before), cell(after, query, step.after));
     const group = (name, rows) => rows.length > 0 && h("tbody", {}, h("tr", {}, h("th", { scope: "rowgroup", colspan: 3, class: "faint" }, name)), rows.map(row));
     // The pictures are asked for when somebody wants to see them.
     return h("details", { ontoggle: () => strips.splice(0).forEach((fill) => fill()) }, h("summary", {}, "Queries that changed most"),

@@ -96,7 +96,7 @@ class LogView {
 
   failing({ failing }) {
     return this.table("failing-title", "Failing queries", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", term("Visual words"), "Last"],
-      (row) => [number(row.searches), row.reason, visibleShare(row), date(row.last)]);
+      (row) => [number(row.searches), row.no_good_match ? "no good match" : "never clicked", visibleShare(row), date(row.last)]);
   }
 
   top({ top }) {

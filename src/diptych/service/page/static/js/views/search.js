@@ -65,7 +65,7 @@ class SearchView {
     filters.append("Filters");
     this.addition = this.adding("quiet with-word add");
     return h("div", { class: "toolbar" }, this.targets,
-      h("span", { class: "mode", hidden: !this.collection.hybrid_available }, this.mode),
+      h("span", { class: "mode", hidden: !this.collection.items }, this.mode),
       h("span", { class: "sort" }, this.sort),
       filters, this.addition, new ShareMenu(this.collection.name, () => ({ state: this.state, page: this.page, answers: this.results.answers })).element, this.summary);
   }
@@ -237,7 +237,7 @@ class SearchView {
 
   noGoodMatch(state) {
     const actions = [
-      this.collection.hybrid_available && state.mode !== "both" && state.words && h("button", { type: "button", onclick: () => this.change({ mode: "both" }) }, "Also match single words"),
+      this.collection.items > 0 && state.mode !== "both" && state.words && h("button", { type: "button", onclick: () => this.change({ mode: "both" }) }, "Also match single words"),
       state.filters.length > 0 && h("button", { type: "button", onclick: () => this.change({ filters: [] }) }, "Remove the filters"),
       h("button", { type: "button", onclick: () => this.change({ target: state.target === "texts" ? "images" : "texts" }) }, state.target === "texts" ? "Search pictures" : "Search texts"),
     ];
