@@ -20,9 +20,9 @@ from diptych.collection.learning import (
 )
 from diptych.collection.learning.retriever_training import promote
 from diptych.collection.store.opening import create_store
+from diptych.service.api.jobs import LearnJob
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.exports import text_query_searches
-from diptych.service.api.jobs import LearnParameters
 from tests.cli.command_line import Run, World
 
 PART = {
@@ -92,9 +92,9 @@ def test_too_few_clicks_change_nothing_and_are_remembered(run: Run, world: World
 
 def test_more_than_half_of_the_queries_is_not_held_out_here_or_by_a_job(run: Run, world: World) -> None:
     assert run("learn", world.pictures, "--held-out", "0.6").exit_code == 2
-    assert LearnParameters(held_out=0.5).held_out == 0.5
+    assert LearnJob(kind="learn", held_out=0.5).held_out == 0.5
     with pytest.raises(ValidationError):
-        LearnParameters(held_out=0.6)
+        LearnJob(kind="learn", held_out=0.6)
 
 
 def test_a_table_of_clicks_is_taken_as_it_is(run: Run, world: World, tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def bad_documents() -> Iterator[bytes]:
         b'{"captions": ["\\ud800"]}',
         b'{"captions": ["a"], "id": "../../x", "metadata": {"a": 1e999}}',
         b'{"token": "' + b"a" * 900_000 + b'"}',
-        b'{"kind": "index", "parameters": {"root": "/etc"}}',
+        b'{"kind": "index", "root": "/etc"}',
         b'{"kind": "rm -rf /"}',
         b'{"name": "../../etc"}',
         b'{"search_id": "' + b"0" * 32 + b'", "item": "x", "position": 99999999999999999999, "kind": "open"}',

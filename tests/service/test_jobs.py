@@ -24,7 +24,7 @@ JOBS = "/v1/collections/scenes/jobs"
 
 
 def started(client: httpx.Client, kind: str, **parameters: Any) -> dict[str, Any]:
-    answer = client.post(JOBS, json={"kind": kind, "parameters": parameters})
+    answer = client.post(JOBS, json={"kind": kind, **parameters})
     assert answer.status_code == 202, answer.text
     job: dict[str, Any] = answer.json()
     assert answer.headers["location"] == f"{JOBS}/{job['id']}"
@@ -148,9 +148,9 @@ def test_a_failing_job_says_why(client: Any) -> None:
     "request_body",
     [
         {"kind": "delete"},
-        {"kind": "index", "parameters": {"remove": True}},
-        {"kind": "train", "parameters": {"held_out": 1.5}},
-        {"kind": "retriever", "parameters": {"name": "/etc"}},
+        {"kind": "index", "remove": True},
+        {"kind": "train", "held_out": 1.5},
+        {"kind": "retriever", "name": "/etc"},
         {"kind": "retriever"},
         {},
         [],

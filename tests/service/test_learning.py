@@ -166,8 +166,8 @@ def test_a_job_which_all_may_read_tells_no_query() -> None:
 
 
 def test_the_parameters_of_the_job_are_checked() -> None:
-    asked = JobRequest.model_validate({"kind": "learn", "parameters": {"held_out": 0.3, "dry_run": True}})
-    assert asked.parameters() == {"held_out": 0.3, "dry_run": True}
+    asked = JobRequest.model_validate({"kind": "learn", "held_out": 0.3, "dry_run": True})
+    assert asked.model_dump(exclude_unset=True) == {"kind": "learn", "held_out": 0.3, "dry_run": True}
     for wrong in ({"held_out": 1.0}, {"alpha": 0.0}, {"seed": -1}, {"dry_run": "yes"}, {"force": True}):
         with pytest.raises(ValidationError):
-            JobRequest.model_validate({"kind": "learn", "parameters": wrong})
+            JobRequest.model_validate({"kind": "learn", **wrong})

@@ -120,5 +120,6 @@ def test_a_new_item_is_found_with_both(client: httpx.Client) -> None:
 @pytest.mark.parametrize("name", ["/etc/passwd", "trained", "", None, 3])
 def test_only_known_retrievers_can_be_added(shared_service: Start, name: Any) -> None:
     service = shared_service()
-    refused = httpx.post(service.url + RETRIEVERS, json={"name": name}, headers=service.headers)
+    request = {"kind": "retriever", "name": name}
+    refused = httpx.post(f"{service.url}/v1/collections/scenes/jobs", json=request, headers=service.headers)
     assert refused.status_code == 422

@@ -159,10 +159,8 @@ class Operations:
     export = Operation(bytes, "GET ~/export", "q")  # a zip file of answers, of a filter, an album or a saved search
 
     retrievers = Operation(_retrievers.RetrieverList, "GET ~/retrievers")
-    add_retriever = Operation(Job, "POST ~/retrievers", "name")
     activate_retriever = Operation(_collections.CollectionDocument, "POST ~/retrievers/{name}/activate")
     remove_retriever = Operation(type(None), "DELETE ~/retrievers/{name}")
-    rehearse = Operation(Job, "POST ~/rehearsals", "retriever")
     rehearsals = Operation(_rehearsals.RehearsalList, "GET ~/rehearsals")
     map = Operation(_collections.MapDocument, "GET ~/map")  # a job of kind "map" draws it
     learning = Operation(_retrievers.LearningDocument, "GET ~/learning")

@@ -14,9 +14,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import Field, RootModel, with_config
 
-from diptych.service.api.documents import DOCUMENTED, Document, RequestDocument, RetrieverChoice
+from diptych.service.api.documents import DOCUMENTED, Document, RequestDocument, RetrieverChoice, with_examples
 from diptych.service.context import Context, Hosted, Reading, ServiceContext, Writing
-from diptych.service.hosting import HostedCollection
 from diptych.service.jobs.runner import JobRunner
 from diptych.service.jobs.store import Job, ReadyMadeRetriever
 from diptych.service.problems import Problem
@@ -24,16 +23,67 @@ from diptych.service.problems import Problem
 with_config(DOCUMENTED)(Job)
 
 
-class RetrieverRequest(RequestDocument):
-    """Which search model is to be added."""
+class IndexJob(RequestDocument):
+    """Bring a collection up to date with the pictures in its folder."""
 
+    kind: Literal["index"]
+    remove_missing: bool = True
+    """Whether to remove items whose files are gone."""
+
+
+class TrainJob(RequestDocument):
+    """Learn a search model from the collection's captions or labels, and use it where it passes the gate."""
+
+    kind: Literal["train"]
+    method: str | None = Field(default=None, min_length=1, max_length=100)
+    """The method; by default the best of a few."""
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    """The parameters of the method."""
+    held_out: float = Field(default=0.2, ge=0.05, le=0.5)
+    """The share of pictures kept back at a time for the comparison with the present search model."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of the draw of the share kept back."""
+    force: bool = False
+    """Take the new search model even if it does not pass the gate; rolling back undoes it."""
+
+
+class LearnJob(RequestDocument):
+    """Learn a search model from what people clicked, and use it where it is better than the present one."""
+
+    kind: Literal["learn"]
+    held_out: float = Field(default=0.3, ge=0.05, le=0.5)
+    """The share of searches, the latest, that judge what was learned from the others."""
+    alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
+    """The error budget: the chance that clicks without meaning ever take over; every comparison uses some of it."""
+    dry_run: bool = False
+    """Compare only; change nothing."""
+
+
+class ReencodeJob(RequestDocument):
+    """Finish a change of search model that was begun."""
+
+    kind: Literal["reencode"]
+
+
+class MapJob(RequestDocument):
+    """Draw the map of the collection."""
+
+    kind: Literal["map"]
+    retriever: RetrieverChoice = None
+
+
+class RetrieverJob(RequestDocument):
+    """Read every item with another search model as well, so that both can be searched and compared."""
+
+    kind: Literal["retriever"]
     name: ReadyMadeRetriever
     """One that needs no training."""
 
 
-class RehearsalRequest(RequestDocument):
-    """Which search model is tried, and on how much."""
+class RehearseJob(RequestDocument):
+    """Try another search model on a sample of the collection, beside the present one; nothing is changed."""
 
+    kind: Literal["rehearse"]
     retriever: str = Field(min_length=1, max_length=200)
     """One that needs no training, as this version has it, or the name of a stored one."""
     sample: int = Field(default=500, ge=2, le=100_000)
@@ -44,118 +94,17 @@ class RehearsalRequest(RequestDocument):
     """Of the draws."""
 
 
-class IndexParameters(RequestDocument):
-    """How to bring a collection up to date."""
-
-    remove_missing: bool = True
-    """Whether to remove items whose files are gone."""
-
-
-class IndexJob(RequestDocument):
-    """Bring a collection up to date with the pictures in its folder."""
-
-    kind: Literal["index"]
-    parameters: IndexParameters = Field(default_factory=IndexParameters)
-
-
-Seed = Annotated[int, Field(ge=0, lt=2**31, description="Of the draw of the share kept back.")]
-
-
-class TrainParameters(RequestDocument):
-    """How to learn a search model (retriever) from the collection's captions."""
-
-    method: str | None = Field(default=None, min_length=1, max_length=100)
-    """The method; by default the best of a few."""
-    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
-    """The parameters of the method."""
-    held_out: float = Field(default=0.2, ge=0.05, le=0.5)
-    """The share of pictures kept back at a time for the comparison with the present search model."""
-    seed: Seed = 0
-    force: bool = False
-    """Take the new search model even if it does not pass the gate; rolling back undoes it."""
-
-
-class TrainJob(RequestDocument):
-    """Learn a search model from the collection's captions or labels, and use it where it passes the gate."""
-
-    kind: Literal["train"]
-    parameters: TrainParameters = Field(default_factory=TrainParameters)
-
-
-class LearnParameters(RequestDocument):
-    """How to learn from what people clicked."""
-
-    held_out: float = Field(default=0.3, ge=0.05, le=0.5)
-    """The share of searches, the latest, that judge what was learned from the others."""
-    alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
-    """The error budget: the chance that clicks without meaning ever take over; every comparison uses some of it."""
-    dry_run: bool = False
-    """Compare only; change nothing."""
-
-
-class LearnJob(RequestDocument):
-    """Learn a search model from what people clicked, and use it where it is better than the present one."""
-
-    kind: Literal["learn"]
-    parameters: LearnParameters = Field(default_factory=LearnParameters)
-
-
-class NoParameters(RequestDocument):
-    """There is nothing to choose."""
-
-
-class ReencodeJob(RequestDocument):
-    """Finish a change of search model that was begun."""
-
-    kind: Literal["reencode"]
-    parameters: NoParameters = Field(default_factory=NoParameters)
-
-
-class MapParameters(RequestDocument):
-    """How to draw a map of a collection."""
-
-    retriever: RetrieverChoice = None
-
-
-class MapJob(RequestDocument):
-    """Draw the map of the collection."""
-
-    kind: Literal["map"]
-    parameters: MapParameters = Field(default_factory=MapParameters)
-
-
-class RetrieverJob(RequestDocument):
-    """Read every item with another search model as well, so that both can be searched and compared."""
-
-    kind: Literal["retriever"]
-    parameters: RetrieverRequest
-
-
-class RehearseJob(RequestDocument):
-    """Try another search model on a sample of the collection, beside the present one; nothing is changed."""
-
-    kind: Literal["rehearse"]
-    parameters: RehearsalRequest
-
-
 class ReadTextJob(RequestDocument):
     """Read the words that stand in the pictures; one that was interrupted goes on where it was."""
 
     kind: Literal["read_text"]
-    parameters: NoParameters = Field(default_factory=NoParameters)
-
-
-class RegionsParameters(RequestDocument):
-    """Whose regions to read."""
-
-    retriever: RetrieverChoice = None
 
 
 class RegionsJob(RequestDocument):
     """Look at parts of the pictures, so that small things are found; one that was interrupted goes on where it was."""
 
     kind: Literal["regions"]
-    parameters: RegionsParameters = Field(default_factory=RegionsParameters)
+    retriever: RetrieverChoice = None
 
 
 AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | RehearseJob | ReadTextJob | RegionsJob
@@ -164,9 +113,9 @@ AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | 
 class JobRequest(RootModel[Annotated[AnyJob, Field(discriminator="kind")]]):
     """What is to be done, and how."""
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters that were given."""
-        return self.root.parameters.model_dump(exclude_unset=True)
+    model_config = with_examples(
+        {"kind": "index"}, {"kind": "train", "method": "cca", "parameters": {"n_components": 64}}
+    )
 
 
 class JobList(Document):
@@ -191,9 +140,15 @@ JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 
 @router.post(_JOBS, operation_id="startJob", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
-def create_job(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> Job:
+def start_job(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> Job:
     """Start a job; the jobs of a collection run one after the other."""
-    return start_job(context, hosted, request, response)
+    runner = context.jobs[hosted.name]
+    if runner.store.count("waiting") >= _MAX_WAITING:
+        raise Problem(429, "too-many-jobs", f"{_MAX_WAITING} jobs are waiting; cancel some, or wait until they ran.")
+    job = runner.store.add(request.root.kind, request.root.model_dump(exclude={"kind"}, exclude_unset=True))
+    runner.wake()
+    response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
+    return job
 
 
 @router.get(_JOBS, operation_id="listJobs")
@@ -235,17 +190,6 @@ def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> Job:
         runner.store.ask_to_cancel(job_id)
         runner.wake()
     return _find_job(runner, job_id)
-
-
-def start_job(context: ServiceContext, hosted: HostedCollection, request: JobRequest, response: Response) -> Job:
-    """Let a job wait for its turn, and say where to look after it."""
-    runner = context.jobs[hosted.name]
-    if runner.store.count("waiting") >= _MAX_WAITING:
-        raise Problem(429, "too-many-jobs", f"{_MAX_WAITING} jobs are waiting; cancel some, or wait until they ran.")
-    job = runner.store.add(request.root.kind, request.parameters())
-    runner.wake()
-    response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
-    return job
 
 
 async def _events(context: ServiceContext, runner: JobRunner, job_id: str) -> AsyncIterator[str]:

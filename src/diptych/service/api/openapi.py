@@ -133,6 +133,9 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas["Problem"] = problem_schema()
     # The framework does not see it, because it comes in two kinds of content.
     schemas["NewItem"] = NewItem.model_json_schema()
+    for schema in schemas.values():
+        # What the docstrings of the library say to programmers goes on in further paragraphs.
+        schema["description"] = schema.get("description", "").partition("\n\n")[0]
     cookie = app.state.context.credentials.sessions.cookie_name
     csrf = "What GET /v1/session gives to the page, against forged requests."
     components["securitySchemes"] = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter
 
 from diptych.collection.learning.rehearsal_report import Outcome, RehearsedQuestions
 from diptych.collection.store.store import Store
 from diptych.service.api.documents import Document, Fingerprint
-from diptych.service.api.jobs import JobRequest, RehearsalRequest, RehearseJob, start_job
-from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
-from diptych.service.jobs.store import READY_MADE, Job
-from diptych.service.problems import Problem
+from diptych.service.context import Clicking, Hosted, Reading
 
 
 class RehearsalDocument(Document):
@@ -60,16 +57,6 @@ class RehearsalList(Document):
 
 router = APIRouter(prefix="/v1", tags=["rehearsals"], dependencies=[Reading])
 _REHEARSALS = "/collections/{collection}/rehearsals"
-
-
-@router.post(_REHEARSALS, operation_id="rehearse", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
-def start_rehearsal(context: Context, hosted: Hosted, request: RehearsalRequest, response: Response) -> Job:
-    """Start the job that tries another search model beside the active one; nothing is changed."""
-    known = [*READY_MADE, *(one.name for one in hosted.collection.retrievers())]
-    if request.retriever not in known:
-        detail = f"There is no search model {request.retriever!r}; there are {', '.join(dict.fromkeys(known))}."
-        raise Problem(404, "no-such-retriever", detail)
-    return start_job(context, hosted, JobRequest(RehearseJob(kind="rehearse", parameters=request)), response)
 
 
 @router.get(_REHEARSALS, operation_id="listRehearsals", dependencies=[Clicking])

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Response, status
+from fastapi import APIRouter, Path, status
 from pydantic import with_config
 
 from diptych.collection import Collection, CollectionError, StoredRetriever
 from diptych.collection.store.model_history import LearningRecord
 from diptych.service.api.collections import CollectionDocument, collection_document
 from diptych.service.api.documents import DOCUMENTED, Document, Fingerprint
-from diptych.service.api.jobs import JobRequest, RetrieverJob, RetrieverRequest, start_job
 from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
-from diptych.service.jobs.store import READY_MADE, Job
+from diptych.service.jobs.store import READY_MADE
 from diptych.service.problems import Problem, problem_response
 
 with_config(DOCUMENTED)(LearningRecord)
@@ -45,7 +44,7 @@ class RetrieverList(Document):
     retrievers: list[RetrieverDocument]
     """Those that can be searched with."""
     available: list[str]
-    """Those that can be added by name."""
+    """Those that a job of kind retriever adds by name."""
 
 
 class LearningDocument(Document):
@@ -74,12 +73,6 @@ def list_retrievers(hosted: Hosted) -> RetrieverList:
         ],
         available=[name for name in READY_MADE if name not in taken],
     )
-
-
-@router.post(_RETRIEVERS, operation_id="addRetriever", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
-def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, response: Response) -> Job:
-    """Start the job that adds a search model beside the active one."""
-    return start_job(context, hosted, JobRequest(RetrieverJob(kind="retriever", parameters=request)), response)
 
 
 @router.post(

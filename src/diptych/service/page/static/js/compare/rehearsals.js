@@ -3,7 +3,7 @@
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { count, duration, percent, pValue, time } from "../parts/format.js";
-import { isLive, KINDS, outcome, showJob } from "../parts/jobs.js";
+import { isLive, KINDS, outcome, showJob, startJob } from "../parts/jobs.js";
 import { announce, failure, tell } from "../parts/messages.js";
 import { addressOf, itemPath, openItem, readPlace } from "../parts/place.js";
 import { modelName, term } from "../parts/words.js";
@@ -64,7 +64,7 @@ export class RehearsalCard {
   async start(button, retriever) {
     button.disabled = true;
     try {
-      await this.watch(await ask(address(this.collection, "rehearsals"), { method: "POST", json: { retriever } }));
+      await this.watch(await startJob(this.collection, "rehearse", { retriever }));
     } catch (error) {
       tell(error.message, "error");
     }

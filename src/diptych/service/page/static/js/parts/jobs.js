@@ -25,7 +25,7 @@ export const KINDS = {
 export const isLive = (job) => LIVE.has(job.state);
 
 export const startJob = (collection, kind, parameters = {}) =>
-  ask(address(collection, "jobs"), { method: "POST", json: { kind, parameters } });
+  ask(address(collection, "jobs"), { method: "POST", json: { kind, ...parameters } });
 
 export const cancelJob = (collection, id) => ask(address(collection, "jobs", id), { method: "DELETE" });
 

@@ -5,7 +5,7 @@ import { RehearsalCard } from "../compare/rehearsals.js";
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { count, percent } from "../parts/format.js";
-import { KINDS, outcome, showJob } from "../parts/jobs.js";
+import { KINDS, outcome, showJob, startJob } from "../parts/jobs.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
 import { modelName, term } from "../parts/words.js";
@@ -67,7 +67,7 @@ class CompareView {
 
   async add(name) {
     try {
-      const job = await ask(address(this.collection.name, "retrievers"), { method: "POST", json: { name } });
+      const job = await startJob(this.collection.name, "retriever", { name });
       const panel = h("div", { class: "notice" });
       this.adding.replaceChildren(panel);
       const end = await showJob(panel, h("h2", {}, `${KINDS.retriever.title}: ${name}`), this.collection.name, job, this.stopping.signal);

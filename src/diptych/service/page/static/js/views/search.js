@@ -267,7 +267,7 @@ class SearchView {
 
   async index() {
     try {
-      await ask(address(this.collection.name, "jobs"), { method: "POST", json: { kind: "index", parameters: {} } });
+      await ask(address(this.collection.name, "jobs"), { method: "POST", json: { kind: "index" } });
       go("/jobs", new URLSearchParams(this.state.collection ? { c: this.state.collection } : {}));
     } catch (error) {
       tell(error.message, "error");
