@@ -13,7 +13,7 @@ from PIL import Image
 from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
 from diptych.collection import Answers, Collection, Query, Record
-from diptych.collection.searching.request import RerankBy
+from diptych.collection.searching.options import RerankBy
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError

@@ -184,22 +184,24 @@ def quick_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.service.jobs.runner.COMMAND", [sys.executable, "-c", QUICK])
 
 
-def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, store: Store) -> None:
-    runners = [JobRunner(str(own_scene_collection / ".diptych"), store) for _ in range(2)]
-    for runner in runners:
-        runner.start()
-    try:
-        added = [runners[0].store.add("reencode", {}).id for _ in range(2)]
-        while not all(job.is_over for job in runners[1].store.newest(2)):
-            assert runners[1].store.count("running") <= 1
-            time.sleep(0.05)
-        done = runners[0].store.newest(2)
-        assert [job.id for job in done] == added[::-1]
-        # Nothing was begun, so there was nothing to finish.
-        assert [(job.state, (job.result or {}).get("pictures")) for job in done] == [("done", 0)] * 2
-    finally:
+def test_only_one_runner_works_on_a_collection(own_scene_collection: Path) -> None:
+    folder = own_scene_collection / ".diptych"
+    with Collection.open(folder) as collection:
+        runners = [JobRunner(str(folder), collection.store) for _ in range(2)]
         for runner in runners:
-            runner.stop()
+            runner.start()
+        try:
+            added = [runners[0].store.add("reencode", {}).id for _ in range(2)]
+            while not all(job.is_over for job in runners[1].store.newest(2)):
+                assert runners[1].store.count("running") <= 1
+                time.sleep(0.05)
+            done = runners[0].store.newest(2)
+        finally:
+            for runner in runners:
+                runner.stop()
+    assert [job.id for job in done] == added[::-1]
+    # Nothing was begun, so there was nothing to finish.
+    assert [(job.state, (job.result or {}).get("pictures")) for job in done] == [("done", 0)] * 2
 
 
 @pytest.mark.usefixtures("quick_work")

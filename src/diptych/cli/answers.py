@@ -25,8 +25,9 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.options import AnswerFormat, SearchMode
+from diptych.collection.searching.options import SearchOptions
 from diptych.collection.searching.query import HYBRID_OF_MODE, Query
-from diptych.collection.searching.request import SearchOptions
+from diptych.collection.searching.request import SearchRequest
 from diptych.data.picture_files import clock, picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
@@ -66,16 +67,16 @@ def search_and_print(
     asked = Query.of(query, find_picture)
     if asked.unwanted and " - " not in f" {query}":
         note(f"without: {', '.join(asked.unwanted)}", quiet=quiet)
-    found = collection.search(
+    request = SearchRequest(
         asked,
-        settings.k,
+        k=settings.k,
         filter=settings.filter,
         hybrid=HYBRID_OF_MODE[settings.mode],
         offset=settings.offset,
         # Answers below it are counted and left out here.
         **settings.options | {"min_probability": None},
     )
-    answers = _probable(found, settings)
+    answers = _probable(collection.answer(request), settings)
     print_answers(str(asked), answers, settings, collection)
     for remark in _remarks(answers, settings):
         note(remark, quiet=quiet)

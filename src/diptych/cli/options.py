@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperGroup
+
+from diptych.collection.searching.options import SearchOptions
 
 Durability = Literal["power", "process"]
 Relevance = Literal["auto", "label", "instance"]
@@ -82,6 +88,34 @@ def _set_device(chosen: Device) -> Device:
     # Processes that this one starts encode where it does.
     os.environ["DIPTYCH_DEVICE"] = chosen
     return chosen
+
+
+# Regions are switched off by a flag of their own; the command line searches with the active search model.
+_OTHERWISE_GIVEN = ("regions", "retriever")
+
+
+def takes_search_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command each option of a search that it does not declare itself, as the field of the option describes it.
+
+    The command gets them by name in the argument ``more``.
+    """
+    declared = signature(command, eval_str=True).parameters
+    types = get_type_hints(SearchOptions)
+    added = [one for one in fields(SearchOptions) if one.name not in (*declared, *_OTHERWISE_GIVEN)]
+    parameters = {name: parameter for name, parameter in declared.items() if name != "more"}
+    for one in added:
+        told = one.metadata
+        option = typer.Option(one.default, help=told["description"], min=told.get("ge"), max=told.get("le"))
+        parameters[one.name] = Parameter(one.name, Parameter.KEYWORD_ONLY, default=option, annotation=types[one.name])
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        more = {one.name: given.pop(one.name) for one in added}
+        command(**given, more=more)
+
+    run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return run
 
 
 # Texts: a path would lose a slash of an address.

@@ -16,8 +16,9 @@ from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.root import find_item, find_items
 from diptych.collection.saved import Albums, SavedSearches
+from diptych.collection.searching.options import RerankBy, Sort, Target
 from diptych.collection.searching.query import Answer, Answers, Query
-from diptych.collection.searching.request import RerankBy, SearchRequest, Sort, Target
+from diptych.collection.searching.request import SearchRequest
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.state import CollectionState
 from diptych.collection.store import facets, kept, models
@@ -128,7 +129,7 @@ class CollectionReader:
     @property
     def saved_searches(self) -> SavedSearches:
         """The saved searches, which are asked anew each time."""
-        return SavedSearches(self._state.store, self.search)
+        return SavedSearches(self._state.store, self.answer)
 
     def _numbers_of(self, which: Any) -> list[int]:
         """Return the numbers of items that a user names by id, path or filter."""

@@ -10,8 +10,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
+from diptych.collection.searching.options import SearchOptions
 from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, parse_query
-from diptych.collection.searching.request import SearchOptions
+from diptych.collection.searching.request import SearchRequest
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.models import LONGEST_NAME
@@ -200,9 +201,9 @@ class SavedSearches(_NamedRows[SavedSearch]):
     column = "name"
     kind = "saved search"
 
-    def __init__(self, store: Store, search: Callable[..., Answers]) -> None:
+    def __init__(self, store: Store, answer: Callable[[SearchRequest], Answers]) -> None:
         super().__init__(store)
-        self._search = search
+        self._answer = answer
 
     def save(self, search: SavedSearch) -> SavedSearch:
         """Save a search; one of the same name is replaced."""
@@ -242,7 +243,10 @@ class SavedSearches(_NamedRows[SavedSearch]):
                 f"the saved search {search.name!r} is a filter without words; list its items: {search.filter}"
             )
         hybrid = HYBRID_OF_MODE[search.mode]
-        return self._search(_query(search), k, offset=offset, filter=search.filter, hybrid=hybrid, **search.options)
+        request = SearchRequest(
+            _query(search), k=k, offset=offset, filter=Filter.of(search.filter), hybrid=hybrid, **search.options
+        )
+        return self._answer(request)
 
     def _read(self, db: Connection, number: int, name: str) -> SavedSearch:
         return SavedSearch(**json.loads(db.value("SELECT document FROM saved_search WHERE id = ?", (number,))))

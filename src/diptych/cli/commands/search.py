@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from diptych.cli.options import (
     SearchModeOption,
     SortOption,
     TargetOption,
+    takes_search_options,
 )
 from diptych.errors import DiptychError, InvalidInputError, counted
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from diptych.collection import Collection
 
 
+@takes_search_options
 def search(
     query: Annotated[
         list[str] | None,
@@ -63,6 +65,7 @@ def search(
     why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
+    more: dict[str, Any] | None = None,
 ) -> None:
     """Search a collection with words, with a picture, or with both.
 
@@ -86,6 +89,7 @@ def search(
         rerank_by=rerank_by,
         sort=sort,
         format="json" if as_json else format,
+        **(more or {}),
     )
     with open_collection(collection, quiet=quiet) as opened:
         if query:

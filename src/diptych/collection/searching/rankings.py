@@ -13,7 +13,7 @@ from diptych.codes import asymmetric_scores, unpack_signs
 from diptych.collection.retriever_protocol import HashCodeRetrieverProtocol, Side
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.searching.entries import Entries, best_ids
-from diptych.collection.searching.request import RerankBy
+from diptych.collection.searching.options import RerankBy
 from diptych.collection.sought_words import SoughtWords, folded_words
 from diptych.collection.store.points import known_encoder, read_features
 from diptych.collection.store.words import Phrase, WordHits, find_words, phrases_of

@@ -14,10 +14,11 @@ from diptych.collection.filter import OWN_FIELDS, Filter
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.searching.entries import Entries, SearchView, best_ids
+from diptych.collection.searching.options import Sort
 from diptych.collection.searching.query import Answer, Answers, Mode, Query, Term
 from diptych.collection.searching.query_words import corrected
 from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
-from diptych.collection.searching.request import SearchRequest, Sort
+from diptych.collection.searching.request import SearchRequest
 from diptych.collection.sought_words import SoughtWords
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_name

@@ -14,8 +14,8 @@ from pydantic import AliasChoices, Field, StringConstraints
 from diptych.collection import Album, Collection, Item, SavedSearch, parse_query
 from diptych.collection.export import PictureExport
 from diptych.collection.items_to_export import items_to_export
+from diptych.collection.searching.options import Target
 from diptych.collection.searching.query import HYBRID_OF_MODE
-from diptych.collection.searching.request import Target
 from diptych.service.api.documents import Document, RequestDocument, RetrieverChoice, binary_response, with_examples
 from diptych.service.api.files import open_original
 from diptych.service.api.items import Cursor, ItemList, find_item, item_document

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator, with_config
 
 from diptych.collection import Collection, Item
 from diptych.collection.retriever_protocol import without_disk_cache
-from diptych.collection.searching.request import Target
+from diptych.collection.searching.options import Target
 from diptych.retriever.explaining.explanation import Explanation
 from diptych.service.api.documents import DOCUMENTED, RetrieverChoice, with_examples
 from diptych.service.api.items import find_item

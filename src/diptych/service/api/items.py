@@ -23,7 +23,7 @@ from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.export import rendered_picture
 from diptych.collection.indexing.records import record_name
 from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
-from diptych.collection.searching.request import Target
+from diptych.collection.searching.options import Target
 from diptych.collection.store.listing import Order
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
