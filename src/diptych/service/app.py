@@ -6,24 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from diptych._version import __version__
 from diptych.collection import Collection
 from diptych.service import page
-from diptych.service.api import (
-    albums,
-    clicks,
-    collections,
-    explanations,
-    items,
-    jobs,
-    operations,
-    rehearsals,
-    retrievers,
-    search,
-)
+from diptych.service.api import ROUTERS
 from diptych.service.clicks import ClickLog
 from diptych.service.context import ServiceContext
 from diptych.service.hosting import CollectionWatch, HostedCollection, Readiness
@@ -34,28 +23,6 @@ from diptych.service.security.guards import AuthMiddleware, HostCheckMiddleware,
 from diptych.service.security.limits import BodyLimitMiddleware, RateLimitMiddleware
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
-
-# Each router is one resource.
-ROUTERS: tuple[APIRouter, ...] = (
-    operations.router,
-    operations.session_router,
-    collections.router,
-    search.router,
-    items.router,
-    albums.router,
-    albums.exports_router,
-    search.uploads_router,
-    retrievers.router,
-    rehearsals.router,
-    jobs.router,
-    clicks.router,
-    clicks.interleaving_router,
-    retrievers.learning_router,
-    explanations.router,
-    collections.maps_router,
-    clicks.query_log_router,
-    page.router,
-)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -73,7 +40,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.context = ServiceContext(settings)
     add_problem_handlers(app)
     # A router that is included has each of its routes made again, for a tenth of a second of the first request.
-    app.router.routes.extend(route for router in ROUTERS for route in router.routes)
+    app.router.routes.extend(route for router in (*ROUTERS, page.router) for route in router.routes)
     _add_middleware(app, app.state.context)
     return app
 

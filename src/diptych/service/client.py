@@ -18,15 +18,7 @@ from pydantic import TypeAdapter
 from diptych.collection.store.model_history import LearningRecord
 from diptych.errors import DiptychError
 from diptych.retriever.explaining.explanation import Explanation
-from diptych.service.api import albums as _albums
-from diptych.service.api import clicks as _clicks
-from diptych.service.api import collections as _collections
-from diptych.service.api import items as _items
-from diptych.service.api import operations as _operations
-from diptych.service.api import rehearsals as _rehearsals
-from diptych.service.api import retrievers as _retrievers
-from diptych.service.api import search as _search
-from diptych.service.api.jobs import JobList
+from diptych.service import api
 from diptych.service.clicks.reports import QueryReport
 from diptych.service.jobs.store import Job
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
@@ -105,7 +97,7 @@ class Operation(Generic[ResultT]):
     def answer(self, response: httpx.Response) -> ResultT:
         """Return the result; members that a newer service adds are passed over. Raise what the service refuses."""
         if not response.is_success and not (
-            self.result is _operations.ReadinessDocument and response.status_code == 503
+            self.result is api.operations.ReadinessDocument and response.status_code == 503
         ):
             try:
                 problem = response.json()
@@ -121,63 +113,63 @@ class Operation(Generic[ResultT]):
 class Operations:
     """What both clients do: ``~`` in an address stands for the collection."""
 
-    collections = Operation(_collections.CollectionList, "GET collections")
-    ready = Operation(_operations.ReadinessDocument, "GET /ready")
-    status = Operation(_collections.CollectionDocument, "GET ~")
+    collections = Operation(api.collections.CollectionList, "GET collections")
+    ready = Operation(api.operations.ReadinessDocument, "GET /ready")
+    status = Operation(api.collections.CollectionDocument, "GET ~")
 
-    search = Operation(_search.SearchResponse, "POST ~/search", "query")  # or terms=[{"item": …}, …]
-    search_picture = Operation(_search.SearchResponse, "POST ~/search/picture", "picture")  # a path object
+    search = Operation(api.search.SearchResponse, "POST ~/search", "query")  # or terms=[{"item": …}, …]
+    search_picture = Operation(api.search.SearchResponse, "POST ~/search/picture", "picture")  # a path object
     explain = Operation(Explanation, "POST ~/explanations")
-    facets = Operation(_search.FacetList, "GET ~/facets", "filter")
-    suggestions = Operation(_search.SuggestionList, "GET ~/suggestions", "prefix")
-    timeline = Operation(_collections.Timeline, "GET ~/timeline", "filter")
-    world = Operation(_collections.WorldMap, "GET ~/world", "filter")
-    upload = Operation(_search.UploadDocument, "POST uploads", "picture")
+    facets = Operation(api.search.FacetList, "GET ~/facets", "filter")
+    suggestions = Operation(api.search.SuggestionList, "GET ~/suggestions", "prefix")
+    timeline = Operation(api.collections.Timeline, "GET ~/timeline", "filter")
+    world = Operation(api.collections.WorldMap, "GET ~/world", "filter")
+    upload = Operation(api.search.UploadDocument, "POST uploads", "picture")
     upload_preview = Operation(bytes, "GET uploads/{upload_id}")
 
-    item_page = Operation(_items.ItemList, "GET ~/items", "filter")
-    item = Operation(_items.ItemDocument, "GET ~/items/{item_id}")
-    add = Operation(_items.ItemDocument, "POST ~/items", "picture", beside="item")
-    update = Operation(_items.ItemDocument, "PATCH ~/items/{item_id}")
+    item_page = Operation(api.items.ItemList, "GET ~/items", "filter")
+    item = Operation(api.items.ItemDocument, "GET ~/items/{item_id}")
+    add = Operation(api.items.ItemDocument, "POST ~/items", "picture", beside="item")
+    update = Operation(api.items.ItemDocument, "PATCH ~/items/{item_id}")
     remove = Operation(type(None), "DELETE ~/items/{item_id}")
     thumbnail = Operation(bytes, "GET ~/items/{item_id}/thumbnail")
     original = Operation(bytes, "GET ~/items/{item_id}/original")
     rendering = Operation(bytes, "GET ~/items/{item_id}/rendering")  # as every browser can show it
-    neighbours = Operation(_search.SearchResponse, "GET ~/items/{item_id}/neighbours")
+    neighbours = Operation(api.search.SearchResponse, "GET ~/items/{item_id}/neighbours")
 
-    albums = Operation(_albums.AlbumList, "GET ~/albums")
-    album = Operation(_albums.AlbumDocument, "GET ~/albums/{title}")
-    album_page = Operation(_items.ItemList, "GET ~/albums/{title}/items")
-    set_album = Operation(_albums.AlbumDocument, "PUT ~/albums/{title}", "items")
-    change_album = Operation(_albums.AlbumDocument, "PATCH ~/albums/{title}")
+    albums = Operation(api.albums.AlbumList, "GET ~/albums")
+    album = Operation(api.albums.AlbumDocument, "GET ~/albums/{title}")
+    album_page = Operation(api.items.ItemList, "GET ~/albums/{title}/items")
+    set_album = Operation(api.albums.AlbumDocument, "PUT ~/albums/{title}", "items")
+    change_album = Operation(api.albums.AlbumDocument, "PATCH ~/albums/{title}")
     delete_album = Operation(type(None), "DELETE ~/albums/{title}")
-    saved_searches = Operation(_albums.SavedSearchList, "GET ~/saved-searches")
-    save_search = Operation(_albums.SavedSearchDocument, "PUT ~/saved-searches/{name}", "query")
-    run_saved_search = Operation(_search.SearchResponse, "GET ~/saved-searches/{name}/answers")
-    rename_saved_search = Operation(_albums.SavedSearchDocument, "PATCH ~/saved-searches/{name}", "name")
+    saved_searches = Operation(api.albums.SavedSearchList, "GET ~/saved-searches")
+    save_search = Operation(api.albums.SavedSearchDocument, "PUT ~/saved-searches/{name}", "query")
+    run_saved_search = Operation(api.search.SearchResponse, "GET ~/saved-searches/{name}/answers")
+    rename_saved_search = Operation(api.albums.SavedSearchDocument, "PATCH ~/saved-searches/{name}", "name")
     delete_saved_search = Operation(type(None), "DELETE ~/saved-searches/{name}")
     export = Operation(bytes, "GET ~/export", "q")  # a zip file of answers, of a filter, an album or a saved search
 
-    retrievers = Operation(_retrievers.RetrieverList, "GET ~/retrievers")
-    activate_retriever = Operation(_collections.CollectionDocument, "POST ~/retrievers/{name}/activate")
+    retrievers = Operation(api.retrievers.RetrieverList, "GET ~/retrievers")
+    activate_retriever = Operation(api.collections.CollectionDocument, "POST ~/retrievers/{name}/activate")
     remove_retriever = Operation(type(None), "DELETE ~/retrievers/{name}")
-    rehearsals = Operation(_rehearsals.RehearsalList, "GET ~/rehearsals")
-    map = Operation(_collections.MapDocument, "GET ~/map")  # a job of kind "map" draws it
-    learning = Operation(_retrievers.LearningDocument, "GET ~/learning")
+    rehearsals = Operation(api.rehearsals.RehearsalList, "GET ~/rehearsals")
+    map = Operation(api.collections.MapDocument, "GET ~/map")  # a job of kind "map" draws it
+    learning = Operation(api.retrievers.LearningDocument, "GET ~/learning")
     roll_back = Operation(LearningRecord, "POST ~/learning/rollback")
 
     start = Operation(Job, "POST ~/jobs", "kind")
-    jobs = Operation(JobList, "GET ~/jobs")
+    jobs = Operation(api.jobs.JobList, "GET ~/jobs")
     job = Operation(Job, "GET ~/jobs/{job_id}")
     cancel = Operation(Job, "DELETE ~/jobs/{job_id}")
 
-    click = Operation(_clicks.ClickReceipt, "POST ~/clicks")
+    click = Operation(api.clicks.ClickReceipt, "POST ~/clicks")
     clicks = Operation(bytes, "GET ~/clicks", "format")
     forget = Operation(type(None), "DELETE ~/clicks")
     query_log = Operation(QueryReport, "GET ~/query-log")
-    interleave = Operation(_clicks.InterleavingDocument, "POST ~/interleaving", "a", "b")
-    interleavings = Operation(_clicks.InterleavingList, "GET ~/interleaving")
-    stop_interleaving = Operation(_clicks.InterleavingDocument, "DELETE ~/interleaving")
+    interleave = Operation(api.clicks.InterleavingDocument, "POST ~/interleaving", "a", "b")
+    interleavings = Operation(api.clicks.InterleavingList, "GET ~/interleaving")
+    stop_interleaving = Operation(api.clicks.InterleavingDocument, "DELETE ~/interleaving")
 
     _connect: Callable[..., Any]
 
@@ -259,7 +251,7 @@ class Client(Operations):
 
     def items(
         self, filter: str | None = None, *, album: str | None = None, **how: Any
-    ) -> Iterator[_items.ItemDocument]:
+    ) -> Iterator[api.items.ItemDocument]:
         """Yield the items that meet a filter, the latest first, or those of an album in its order."""
         cursor = None
         while True:

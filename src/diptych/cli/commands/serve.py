@@ -110,8 +110,7 @@ def serve(
     check_packages()
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
-    from diptych.service.operations.server import listen
-    from diptych.service.operations.workers import launch
+    from diptych.service.operations.server import launch, listen
     from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
     from diptych.service.settings import Settings
 

@@ -1,34 +1,84 @@
-"""The web server: uvicorn, on a socket whose stalled clients the kernel ends."""
+"""The web server: uvicorn in this process, or in several that it looks after, on one socket."""
 
 from __future__ import annotations
 
 import errno
 import logging
+import multiprocessing
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Literal
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
 
 from diptych.errors import InvalidInputError
+from diptych.service.operations.logging import SHARED_FOLDER_VARIABLE, LogFormat, configure_logging
 from diptych.service.settings import Settings
 
-_STALLED_SECONDS = 60
-_MOST_FILES = 65_536
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
-
+MAX_FILES = 65_536
+MAX_HEADER_BYTES = 32 * 1024
+STALLED_SECONDS = 60
+IDLE_SECONDS = 60
+HEALTHCHECK_SECONDS = 30
 # A service ends within ten seconds: this long for requests, then as long for jobs and watches, then for threads.
 GRACE_SECONDS = 4
-_IDLE_SECONDS = 60
-_LONGEST_HEADERS = 32 * 1024
-_THREAD_SECONDS = 2.0
-_HEALTHCHECK_SECONDS = 30
+THREAD_SECONDS = 2.0
 _log = logging.getLogger("diptych.service")
+
+
+def launch(
+    settings: Settings,
+    listening: socket.socket,
+    *,
+    log_format: Literal["auto", "text", "json"] = "auto",
+    quiet: bool = False,
+) -> None:
+    """Serve on a socket until the process is told to end: in this process, or in several that share the socket."""
+    format: LogFormat = log_format if log_format != "auto" else "text" if sys.stderr.isatty() else "json"
+    configure_logging(format, quiet=quiet)
+    allow_many_connections()
+    if settings.workers == 1:
+        # Imported where requests are answered: a supervisor needs no application.
+        from diptych.service.app import create_app
+
+        run_server(create_app(settings), settings, listening)
+        return
+    with tempfile.TemporaryDirectory(prefix="diptych-", ignore_cleanup_errors=True) as folder:
+        # Workers inherit it and add up their numbers there.
+        os.environ[SHARED_FOLDER_VARIABLE] = folder
+        settings = settings.model_copy(update={"session_folder": settings.session_folder or Path(folder) / "sessions"})
+        config = server_config(partial(worker_app, settings, format, quiet), settings, factory=True)
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def worker_app(settings: Settings, format: LogFormat, quiet: bool) -> FastAPI:
+    """Return the application of one of several workers, which ends with the process that looks after them."""
+    from diptych.service.app import create_app
+
+    configure_logging(format, quiet=quiet)
+    threading.Thread(target=_stop_with_supervisor, name="supervisor-watch", daemon=True).start()
+    return create_app(settings)
+
+
+def _stop_with_supervisor() -> None:
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -51,7 +101,7 @@ def listen(host: str, port: int) -> socket.socket:
     # Otherwise the body of an answer waits 40 ms for the client to acknowledge its headers.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _STALLED_SECONDS)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STALLED_SECONDS)
     return listening
 
 
@@ -63,7 +113,7 @@ def allow_many_connections() -> None:
         # Windows has no such limit.
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+    most = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
@@ -78,7 +128,7 @@ def server_config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings, *, f
         app,
         factory=factory,
         workers=settings.workers,
-        timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
+        timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
         http="h11",
         ws="none",
         lifespan="on",
@@ -87,9 +137,9 @@ def server_config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings, *, f
         proxy_headers=bool(forwarders),
         forwarded_allow_ips=forwarders,
         server_header=False,
-        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=_LONGEST_HEADERS,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
 
 
@@ -111,7 +161,7 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 def _wait_for_threads() -> None:
     """Let handlers end that outlived the patience of the server, then leave in spite of them."""
-    deadline = time.monotonic() + _THREAD_SECONDS
+    deadline = time.monotonic() + THREAD_SECONDS
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
     for thread in others:
         thread.join(max(0.0, deadline - time.monotonic()))
