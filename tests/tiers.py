@@ -111,6 +111,7 @@ FULL_FILES = frozenset(
         "metrics/test_card_ranking.py",
         "models/correlation/test_kcca.py",
         "models/hashing/test_dcmh.py",
+        "models/hashing/test_mmnn.py",
         "models/pairwise/test_wikipedia.py",
         "models/ranking/test_contrastive_projection.py",
         "models/test_contract.py",
@@ -130,7 +131,7 @@ FULL_FILES = frozenset(
 )
 
 # Cases of methods that PyTorch trains, by their names in brackets.
-TRAINED_BY_TORCH = re.compile(r"\[(DCMH|DeepSM|DeepTS|LDSP|MNiL|dcmh)\b")
+TRAINED_BY_TORCH = re.compile(r"\[(DCMH|DeepSM|DeepTS|LDSP|MMNN|MNiL|dcmh|mm-nn)\b")
 
 # Tests with these fixtures start servers or programs.
 FULL_FIXTURES = frozenset({"serve", "started_service"})

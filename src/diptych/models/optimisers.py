@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,9 +13,7 @@ _FIRST, _SECOND, _EPSILON, _WARM_UP = 0.9, 0.999, 1e-8, 0.1
 
 
 class Adam:
-    """Changes arrays in place along their gradients (Kingma and Ba, "Adam", ICLR 2015).
-
-    The step grows linearly over the first tenth of ``steps`` and falls to zero along a cosine.
+    """Changes arrays in place along their gradients (Kingma and Ba, "Adam", ICLR 2015), at a `scheduled_rate`.
 
     >>> import numpy as np
     >>> from diptych.models.optimisers import Adam
@@ -38,7 +36,7 @@ class Adam:
 
     def step(self, gradients: Sequence[FloatArray]) -> None:
         """Move every array once."""
-        rate = self._rate()
+        rate = scheduled_rate(self._learning_rate, self._done, self._steps)
         self._done += 1
         corrections = 1 - _FIRST**self._done, 1 - _SECOND**self._done
         for array, gradient, mean, square in zip(self._arrays, gradients, self._means, self._squares, strict=True):
@@ -46,25 +44,14 @@ class Adam:
             square += (1 - _SECOND) * (gradient**2 - square)
             array -= rate * (mean / corrections[0]) / ((square / corrections[1]) ** 0.5 + _EPSILON)
 
-    def state(self) -> dict[str, FloatArray]:
-        """Return what the next steps depend on besides the arrays themselves."""
-        moments = {"mean": self._means, "square": self._squares}
-        found = {f"{kind}.{number}": values for kind, kept in moments.items() for number, values in enumerate(kept)}
-        return {**found, "done": np.array([self._done])}
 
-    def restore(self, state: Mapping[str, FloatArray]) -> None:
-        """Go on from a state."""
-        self._done = int(state["done"][0])
-        for number in range(len(self._arrays)):
-            self._means[number][...] = state[f"mean.{number}"]
-            self._squares[number][...] = state[f"square.{number}"]
-
-    def _rate(self) -> float:
-        warm = max(1, math.ceil(_WARM_UP * self._steps))
-        if self._done < warm:
-            return self._learning_rate * (self._done + 1) / warm
-        progress = (self._done - warm) / max(1, self._steps - warm)
-        return self._learning_rate * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+def scheduled_rate(learning_rate: float, done: int, steps: int) -> float:
+    """Return the rate of the next step: it grows over the first tenth of ``steps`` and falls to zero along a cosine."""
+    warm = max(1, math.ceil(_WARM_UP * steps))
+    if done < warm:
+        return learning_rate * (done + 1) / warm
+    progress = (done - warm) / max(1, steps - warm)
+    return learning_rate * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
 
 
 class Adagrad:

@@ -28,14 +28,14 @@ def test_layers_encode_raw_rows_as_they_were_trained_on_standardized_ones() -> N
     rng = np.random.default_rng(0)
     rows = 1e4 + 100 * rng.normal(size=(50, 6))
     view = StandardView.of(rows, name="images")
-    tower = Tower((6, 7, 5, 3), dropout=0.5, rng=rng, device="cpu")
+    tower = Tower.drawn((6, 7, 5, 3), rng, dropout=0.5)
     trained = tower.outputs(view.standardized(np.arange(50))).detach().numpy()
     encoded = run_layers(rows, view.mean, for_raw_rows(tower.layers(), view.deviation), activation="relu")
     np.testing.assert_allclose(encoded, trained, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_keeps_the_mean_and_is_off_when_not_training() -> None:
-    tower = Tower((4, 4000, 1), dropout=0.5, rng=np.random.default_rng(1), device="cpu")
+    tower = Tower.drawn((4, 4000, 1), np.random.default_rng(1), dropout=0.5)
     rows = np.ones((1, 4), dtype=np.float32)
     whole = tower.outputs(rows).item()
     dropped = [tower.outputs(rows, training=True).item() for _ in range(60)]

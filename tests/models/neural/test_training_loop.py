@@ -29,7 +29,7 @@ ROWS = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
 
 
 def small_tower(seed: int = 0) -> Tower:
-    return Tower((4, 6, 3), dropout=0.3, rng=np.random.default_rng(seed), device="cpu", batch_norm=True)
+    return Tower.drawn((4, 6, 3), np.random.default_rng(seed), dropout=0.3, batch_norm=True)
 
 
 def trained(tower: Tower, descent: Descent, steps: int) -> float:
@@ -42,7 +42,7 @@ def trained(tower: Tower, descent: Descent, steps: int) -> float:
 
 
 def test_hidden_values_are_normalized_as_pytorch_does() -> None:
-    tower = Tower((4, 6, 3), dropout=0.0, rng=np.random.default_rng(1), device="cpu", batch_norm=True)
+    tower = Tower.drawn((4, 6, 3), np.random.default_rng(1), dropout=0.0, batch_norm=True)
     first, intercept, last, end = (torch.from_numpy(layer) for layer in tower.layers())
     reference = torch.nn.BatchNorm1d(6)
     raw = tower._dense[0].detach()

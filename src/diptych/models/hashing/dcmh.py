@@ -153,7 +153,7 @@ class DCMH(HashingModel):
         rng = np.random.default_rng(self.random_state)
         device = choose_device(self.device)
         towers = [
-            Tower((view.rows.shape[1], *sizes, self.n_bits), dropout=self.dropout, rng=rng, device=device)
+            Tower.drawn((view.rows.shape[1], *sizes, self.n_bits), rng, dropout=self.dropout, device=device)
             for view, sizes in zip(views, hidden, strict=True)
         ]
         self._train(views, towers, targets, rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, MissingPackageError
-from diptych.models.neural._layers import Layers, initial_layers
+from diptych.models.neural._layers import Activation, Layers, initial_layers
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -43,28 +43,42 @@ def choose_device(device: Device) -> str:
 
 
 class Tower:
-    """Dense layers with rectified units between them, on PyTorch.
+    """Dense layers with rectified or tanh units between them, on PyTorch.
 
     With ``batch_norm`` hidden values are brought to the mean and variance that the network learns for them (Ioffe and
     Szegedy, "Batch normalization", ICML 2015): by the statistics of the batch in training, by running ones otherwise.
-    Start and dropout come from ``rng``, never from PyTorch's global generator.
+    What dropout draws depends on ``seed``, never on PyTorch's global generator.
     """
 
     def __init__(
-        self, sizes: Sequence[int], *, dropout: float, rng: np.random.Generator, device: str, batch_norm: bool = False
+        self,
+        layers: Layers,
+        *,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        seed: int = 0,
+        device: str = "cpu",
+        batch_norm: bool = False,
     ) -> None:
         self._torch = torch_package()
+        self._activation = activation
         self._dropout = dropout
         self._device = device
-        self._noise = self._torch.Generator(device).manual_seed(int(rng.integers(2**31)))
-        self._dense = [self.tensor(layer).requires_grad_() for layer in initial_layers(sizes, rng)]
-        hidden = sizes[1:-1] if batch_norm else ()
+        self._noise = self._torch.Generator(device).manual_seed(seed)
+        self._dense = [self.tensor(layer).requires_grad_() for layer in layers]
+        hidden = [len(intercepts) for intercepts in layers[1:-1:2]] if batch_norm else []
         ones, zeros = ([make(size, dtype=np.float32) for size in hidden] for make in (np.ones, np.zeros))
         self._scales = [self.tensor(values.copy()).requires_grad_() for values in ones]
         self._shifts = [self.tensor(values.copy()).requires_grad_() for values in zeros]
         self._variances = [self.tensor(values) for values in ones]
         self._means = [self.tensor(values) for values in zeros]
         self.parameters = [*self._dense, *self._scales, *self._shifts]
+
+    @classmethod
+    def drawn(cls, sizes: Sequence[int], rng: np.random.Generator, **options: Any) -> Tower:
+        """Return a tower whose start and dropout come from ``rng``."""
+        seed = int(rng.integers(2**31))
+        return cls(initial_layers(sizes, rng), seed=seed, **options)
 
     def tensor(self, values: np.ndarray[Any, Any]) -> Any:
         """Return float32 ``values`` where the network is."""
@@ -76,7 +90,7 @@ class Tower:
         for number, (weights, intercepts) in enumerate(zip(self._dense[2::2], self._dense[3::2], strict=True)):
             if self._scales:
                 values = self._normalized(values, number, training=training)
-            values = values.relu()
+            values = values.relu() if self._activation == "relu" else values.tanh()
             if training and self._dropout:
                 values = self._dropped(values)
             values = values @ weights + intercepts

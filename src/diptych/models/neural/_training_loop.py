@@ -227,14 +227,11 @@ class TrainingLoop(Generic[Report]):
         return reports
 
     def _is_over(self, reports: list[Report]) -> bool:
-        values = [report.judged for report in reports]
-        if self.patience is None or not values or math.isnan(values[-1]):
-            return False
-        return len(values) - 1 - int(np.argmax(values)) >= self.patience
+        values = _judged(reports)
+        return self.patience is not None and len(values) - int(np.argmax([*values, -math.inf])) > self.patience
 
     def _is_best(self, reports: list[Report]) -> bool:
-        *before, last = (report.judged for report in reports)
-        highest = max(before, default=-math.inf)
+        last, highest = reports[-1].judged, max(_judged(reports[:-1]), default=-math.inf)
         return last > highest or (last == highest and not self.keep_first)
 
     def _save(
@@ -279,9 +276,12 @@ class TrainingLoop(Generic[Report]):
             kind(**{name: math.nan if value is None else value for name, value in values.items()})
             for values in facts["reports"]
         ]
-        # Where nothing is judged, what a file calls the best is the last epoch, which is not to come back.
-        has_best = not math.isnan(reports[-1].judged)
-        return reports, [parts[f"best{number}"] for number in range(len(towers))] if has_best else []
+        return reports, [parts[f"best{number}"] for number in range(len(towers))] if _judged(reports) else []
+
+
+def _judged(reports: Sequence[Judged]) -> list[float]:
+    """Return the scores of the epochs after which the held-out part was looked at."""
+    return [report.judged for report in reports if not math.isnan(report.judged)]
 
 
 def _plain(report: Any) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class DeepSM(ResumableModel):
         """Return (layers for centred rows, loss of each epoch); ``parts`` are rows to train on and rows held out."""
         rows, held_out = parts
         sizes = view.rows.shape[1], *getattr(self, f"{side}_hidden"), wanted.shape[1]
-        tower = Tower(sizes, dropout=self.dropout, rng=rng, device=choose_device(self.device))
+        tower = Tower.drawn(sizes, rng, dropout=self.dropout, device=choose_device(self.device))
         descent = Descent(tower.parameters, self.weight_decay)
 
         def loss(chosen: IntArray, *, training: bool) -> Any:

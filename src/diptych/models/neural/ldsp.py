@@ -143,9 +143,9 @@ class LDSP(ResumableModel):
         rng = np.random.default_rng(self.random_state)
         indicator = None if targets is None else targets.indicator
         rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
-        tower = partial(Tower, dropout=self.dropout, rng=rng, device=choose_device(self.device), batch_norm=True)
+        options = {"dropout": self.dropout, "device": choose_device(self.device), "batch_norm": True}
         image_tower, text_tower = towers = [
-            tower((view.rows.shape[1], *sizes, self.n_components))
+            Tower.drawn((view.rows.shape[1], *sizes, self.n_components), rng, **options)
             for view, sizes in zip((rows.images, rows.texts), hidden, strict=True)
         ]
         descent = Descent([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
