@@ -120,8 +120,8 @@ def retriever(pairs):
 def photos(pairs, tmp_path, monkeypatch):
     """Records of pictures, among them copies and one that is none, for batches of four, which are divided."""
     monkeypatch.setattr("diptych.collection.indexing.adding.PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr("diptych.collection.indexing.reencoding.PICTURES_AT_ONCE", 4)
-    monkeypatch.setattr("diptych.collection.indexing.encoding.PICTURES_PER_PART", 3)
+    monkeypatch.setattr("diptych.collection.indexing.adding.MAX_PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr("diptych.collection.indexing.reencoding.CONTENTS_AT_ONCE", 4)
     folder = tmp_path / "photos"
     folder.mkdir()
     records = []

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.indexing.add_report import growing_batches
+from diptych.collection.indexing.adding import growing_batches
 from diptych.data.caption_files import CaptionedPicture
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import typer
@@ -19,7 +13,7 @@ from diptych.cli.arguments import load_retriever
 from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
+from diptych.collection import AddReport, Collection, Record, Status
 from diptych.collection.indexing.add_report import AddProgress
 from diptych.collection.indexing.file_facts import FactsChoice
 from diptych.collection.state import recorded_root
@@ -34,13 +28,14 @@ from diptych.data import (
 from diptych.data.caption_files import CaptionFormat
 from diptych.data.packed_pictures import CAPTIONS_FILE
 from diptych.data.picture_files import describe_unread, unread_kinds
+from diptych.data.remote_files import full_path, is_remote
 from diptych.errors import CollectionBusyError, InvalidInputError, counted
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever
 
-_INTERRUPTED = 130
-_WRITE_WAIT_SECONDS = 10.0
+INTERRUPTED = 130
+WRITE_WAIT_S = 10.0
 SKIPPED_FILE = "skipped.txt"
 
 
@@ -63,7 +58,7 @@ class IndexOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """What ``diptych index`` was told."""
+    """What ``diptych index`` was told; ``waits`` for another process that writes to the collection."""
 
     folder: Path
     captions: str | None = None
@@ -73,17 +68,52 @@ class IndexRequest:
     retriever: str | None = None
     keep_missing: bool = False
     facts: str | None = None
-    waits: bool = False  # for another process that writes to the collection
+    waits: bool = False
     scheduler: str | None = None
     precision: str = "auto"
     root: Path | None = None
 
+    def __post_init__(self) -> None:
+        if is_remote(self.folder):
+            object.__setattr__(self, "folder", full_path(self.folder))
+            if self.waits:
+                raise InvalidInputError(f"{self.folder} tells of no changes; leave --watch out, index it by a timer")
+            if self.captions == "sidecar":
+                raise InvalidInputError(f"captions beside pictures of {self.folder} are not read; name a caption file")
+
     def named_root(self, collection: Path | str) -> Path | None:
         """Return the folder of pictures that the command names for a collection: ``root``, or the recorded one."""
-        folder = Path(os.path.abspath(self.folder))
+        folder = full_path(self.folder)
         if self.root is None and recorded_root(collection).folder == folder:
             return folder
         return self.root
+
+    def read_captions(self, pictures: Sequence[Path] | None = None) -> CaptionedPictures:
+        """Read the captions of the folder; of sidecars, only those beside ``pictures`` if these are given."""
+        folder, captions = self.folder, self.captions or ""
+        if captions == "sidecar" and not Path(captions).exists():
+            return read_captions(folder, folder, format="sidecar", pictures=pictures)
+        return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, self.captions_format))
+
+    def records(
+        self,
+        pictures: Iterable[Path],
+        known: Mapping[Path, CaptionedPicture],
+        pass_over: Callable[[Path, str], None],
+    ) -> list[Record]:
+        """Return what is to be indexed; what is None leaves what the collection already knows."""
+        records = []
+        for path in pictures:
+            about = known.get(path) or CaptionedPicture(path)
+            labels = list(about.labels)
+            if self.label_folders and path.parent != self.folder and path.parent.name not in labels:
+                labels.append(path.parent.name)
+            try:
+                records.append(Record(path.absolute(), about.captions or None, labels or None, about.metadata or None))
+            except InvalidInputError as reason:
+                # One bad line of a caption file must not cost the others.
+                pass_over(path, str(reason))
+        return records
 
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
@@ -93,9 +123,9 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     def pass_over(path: Path, reason: str) -> None:
         unreadable[str(path)] = reason
 
-    pictures = list(find_pictures(request.folder, on_unreadable=pass_over))
-    records = _records(request, pictures, _captions(request, stages), pass_over)
     place = new_collection(request.folder, request.collection)
+    pictures = list(find_pictures(request.folder, on_unreadable=pass_over))
+    records = request.records(pictures, _captions(request, stages), pass_over)
     if place.reason:
         stages.note(f"{place.reason}, so the collection is kept in {place.place}")
     if not records:
@@ -113,7 +143,7 @@ def _captions(request: IndexRequest, stages: Stages) -> Mapping[Path, CaptionedP
     """Return the captions of the folder, and say what was found and what could not be used."""
     if request.captions is None:
         return {}
-    found = _read_captions(request)
+    found = request.read_captions()
     if not found:
         example = f", {found.missing[0]} for example" if found.missing else ""
         raise InvalidInputError(
@@ -124,39 +154,8 @@ def _captions(request: IndexRequest, stages: Stages) -> Mapping[Path, CaptionedP
         stages.note(f"captions: {note}")
     for kind, names in (("not found", found.missing), ("not unique", found.ambiguous)):
         if names:
-            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            stages.note(f"captions: {kind}: {shown}")
+            stages.note(f"captions: {kind}: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}")
     return found
-
-
-def _read_captions(request: IndexRequest, pictures: Sequence[Path] | None = None) -> CaptionedPictures:
-    """Read the captions of a folder; of sidecars, only those beside ``pictures`` if these are given."""
-    folder, captions = request.folder, request.captions or ""
-    if captions == "sidecar" and not Path(captions).exists():
-        return read_captions(folder, folder, format="sidecar", pictures=pictures)
-    return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, request.captions_format))
-
-
-def _records(
-    request: IndexRequest,
-    pictures: Iterable[Path],
-    known: Mapping[Path, CaptionedPicture],
-    pass_over: Callable[[Path, str], None],
-) -> list[Record]:
-    records = []
-    for path in pictures:
-        about = known.get(path)
-        labels = list(about.labels) if about is not None else []
-        if request.label_folders and path.parent != request.folder and path.parent.name not in labels:
-            labels.append(path.parent.name)
-        captions, metadata = (None, None) if about is None else (about.captions, about.metadata)
-        try:
-            # None leaves what the collection already knows.
-            records.append(Record(path.absolute(), captions or None, labels or None, metadata or None))
-        except InvalidInputError as reason:
-            # One bad line of a caption file must not cost the others.
-            pass_over(path, str(reason))
-    return records
 
 
 def _bring_up_to_date(
@@ -194,42 +193,43 @@ def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int
 
 def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, records: Sequence[Record]) -> Collection:
     if not is_collection(place.place):
-        with stages.run("retriever", "preparing the search model"):
-            retriever = _retriever(request, records)
+        retriever = _retriever(request, records, stages)
         if isinstance(place.place, Path):
             check_folder(place.place)
         pictures = request.folder.absolute() if request.root is None else request.root
         return Collection.create(place.place, retriever, root=pictures, scheduler=request.scheduler)
-    write_wait = _WRITE_WAIT_SECONDS if request.waits else None
-    root = request.named_root(place.place)
+    write_wait, root = WRITE_WAIT_S if request.waits else None, request.named_root(place.place)
     collection = Collection.open(place.place, write_wait=write_wait, scheduler=request.scheduler, root=root)
-    if request.retriever is None and request.precision != "auto":
-        from diptych.retriever.precision import check_precision
-
-        check_precision(collection.retriever, request.precision)
+    status = collection.status()
     if request.retriever is not None:
-        with stages.run("retriever", "preparing the search model"):
-            retriever = _retriever(request, records, stored=collection.status().fingerprint)
-        if retriever.fingerprint == collection.status().fingerprint:
+        retriever = _retriever(request, records, stages, stored=status.fingerprint)
+        if retriever.fingerprint == status.fingerprint:
             # The same points; what may have changed is the calibration.
             collection.set_retriever(retriever)
         else:
             with stages.count("reencode", f"changing to the search model {retriever.name}") as advance:
                 collection.set_retriever(retriever, progress=lambda step: advance(step.done, step.total))
-    elif collection.status().stale:
+        return collection
+    if request.precision != "auto":
+        from diptych.retriever.precision import check_precision
+
+        check_precision(collection.retriever, request.precision)
+    if status.stale:
         with stages.count("reencode", "finishing the change of search model") as advance:
             collection.reencode(progress=lambda step: advance(step.done, step.total))
     return collection
 
 
-def _retriever(request: IndexRequest, records: Sequence[Record], stored: str | None = None) -> Retriever:
+def _retriever(
+    request: IndexRequest, records: Sequence[Record], stages: Stages, stored: str | None = None
+) -> Retriever:
     # A collection that is only brought up to date needs no encoder before there is something to encode.
     from diptych.retriever.precision import in_precision
 
-    # Other machines of a cluster may lack the instructions for eight bits.
-    n_encoded_here = 0 if request.scheduler else len(records)
-    retriever = load_retriever(request.retriever or "default")
-    return in_precision(retriever, request.precision, n_encoded_here, stored)
+    with stages.run("retriever", "preparing the search model"):
+        # Other machines of a cluster may lack the instructions for eight bits.
+        n_encoded_here = 0 if request.scheduler else len(records)
+        return in_precision(load_retriever(request.retriever or "default"), request.precision, n_encoded_here, stored)
 
 
 def add_pictures(
@@ -253,56 +253,10 @@ def add_pictures(
             return collection.add(records, progress=show)
     except KeyboardInterrupt:
         remember(collection.place)
-        stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
-        raise typer.Exit(_INTERRUPTED) from None
+        stages.note(f"stopped; {searchable(collection)} indexed and searchable, the same command goes on")
+        raise typer.Exit(INTERRUPTED) from None
 
 
-def watch_folder(
-    request: IndexRequest, outcome: IndexOutcome, stages: Stages, report: Callable[[AddReport], None]
-) -> None:
-    """Keep the collection of an indexed folder up to date until Ctrl-C or a request to end."""
-    stop = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        # Python drops what a finaliser raises, and a signal may arrive within one; the watch then sees the event.
-        stop.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        root = request.named_root(outcome.place)
-        with Collection.open(outcome.place, write_wait=_WRITE_WAIT_SECONDS, root=root) as collection:
-            watcher = FolderWatcher(
-                collection,
-                request.folder,
-                make_records=partial(_watched_records, request, stages),
-                keep_missing=request.keep_missing,
-                skipped=outcome.report.skipped,
-            )
-            stages.note(f"watching {shown_path(watcher.folder)}; Ctrl-C ends it")
-            with suppress(KeyboardInterrupt):
-                watcher.run(stop, report, stages.note)
-            stages.note(f"stopped watching; {_kept(collection)} searchable")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[Path]) -> list[Record]:
-    request = replace(request, folder=Path(os.path.abspath(request.folder)))
-    known: Mapping[Path, CaptionedPicture] = {}
-    if request.captions is not None:
-        try:
-            known = _read_captions(request, pictures)
-        except InvalidInputError as problem:
-            # Someone may be writing it at this moment.
-            stages.note(f"captions: {problem}; the next pictures are added without them")
-
-    def pass_over(path: Path, reason: str) -> None:
-        stages.note(f"skipped {shown_path(path)}: {reason}")
-
-    return _records(request, pictures, known, pass_over)
-
-
-def _kept(collection: Collection) -> str:
+def searchable(collection: Collection) -> str:
+    """Say how many pictures are kept."""
     return "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"

@@ -47,6 +47,17 @@ class Group(TyperGroup):
         return super().parse_args(ctx, ["--help"] if is_empty else args)
 
 
+def folder_or_address(named: str) -> Path:
+    """Return the path of a folder that exists, or of an address of pictures."""
+    # Imported lazily: most commands need no data.
+    from diptych.data.remote_files import full_path, is_remote
+
+    path = full_path(named) if is_remote(named) else Path(named)
+    if not is_remote(path) and not path.is_dir():
+        raise typer.BadParameter(f"{named!r} is no folder" if path.exists() else f"{named!r} does not exist")
+    return path
+
+
 def complete_retriever(incomplete: str) -> list[str]:
     """Return the retrievers that come with Diptych, and the joint models that are here, whose names begin so."""
     from diptych.hub.place import installed_models

@@ -24,6 +24,7 @@ from diptych.collection.store.model_history import LearningRecord, remember
 from diptych.collection.store.models import LoadRetriever, unique_name
 from diptych.collection.store.opening import create_store, is_collection
 from diptych.collection.trusted_root import check_root, refused_root
+from diptych.data.remote_files import full_path
 from diptych.errors import CollectionError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Collection(CollectionReader):
             folder,
             load_retriever or models.load_retriever,
             durability=durability,
-            root=None if root is None else Path(os.path.abspath(root)),
+            root=None if root is None else full_path(root),
             write_wait=write_wait,
             replica=replica,
         )
@@ -136,7 +137,8 @@ class Collection(CollectionReader):
         """Make an empty collection; without a retriever it gets the default one.
 
         Paths are stored relative to ``root``, by default the folder around the collection, and only files below it are
-        handed out. The whole file system, hidden folders of the home and the collection itself are refused.
+        handed out. The whole file system, hidden folders of the home and the collection itself are refused. It may be
+        an address such as s3://bucket/photos, with the extra ``remote``; credentials come from the environment.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         chosen = models.defensive_copy(models.default_retriever() if retriever is None else retriever)
@@ -145,12 +147,12 @@ class Collection(CollectionReader):
             check_root(folder, root)
 
         def fill(db: Connection, place: Path) -> None:
-            put_setting(db, ROOT, stored_root(Path(os.path.abspath(place.parent if root is None else root)), place))
+            put_setting(db, ROOT, stored_root(full_path(place.parent if root is None else root), place))
             models.add_model(db, saved, unique_name(chosen.name, ()), "active")
 
         store = create_store(os.fspath(folder), checked_durability(durability), fill=fill)
         store.close()
-        named = Path(os.path.abspath(store.folder.parent if root is None else root))
+        named = full_path(store.folder.parent if root is None else root)
         options["root"] = None if refused_root(store.folder, named) else named
         made = cls(folder, durability=durability, **options)
         with made._state.store.reading() as db:
@@ -401,7 +403,7 @@ class Collection(CollectionReader):
 
         Returns the state after it, which names what could not be made again.
         """
-        from diptych.collection.indexing.thumbnails import make_missing_thumbnails
+        from diptych.collection.indexing.reencoding import make_missing_thumbnails
         from diptych.collection.upkeep.checks import repair
 
         repair(self._state.store)

@@ -11,16 +11,23 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_name, items_by_path
 from diptych.collection.trusted_root import untrusted_root
 from diptych.data.picture_files import split_moment
+from diptych.data.remote_files import RemotePath, full_path, is_remote
+from diptych.errors import InvalidInputError
 
 
 def stored_root(root: Path, folder: Path) -> str:
-    """Return the root as seen from the collection when it is around it, else its full path."""
-    root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
+    """Return the root as seen from the collection when it is around it, else its full path or its address."""
+    root, folder = full_path(root), Path(os.path.abspath(folder))
     return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
 
 
+def root_of(stored: str, folder: Path) -> Path:
+    """Return the root that a collection in a folder has stored."""
+    return full_path(stored if is_remote(stored) else folder / stored)
+
+
 class Root:
-    """The folder that stored paths are relative to, and whether files below it may be opened.
+    """The folder or address that stored paths are relative to, and whether files below it may be opened.
 
     ``untrusted_by`` is the collection whose user has not named the folder, so that nothing below it may be opened.
 
@@ -31,7 +38,7 @@ class Root:
 
     def __init__(self, folder: str | os.PathLike[str], untrusted_by: Path | None = None) -> None:
         self._untrusted_by = untrusted_by
-        self.folder = Path(os.path.abspath(folder))
+        self.folder = full_path(folder)
         self._prefix = str(self.folder).rstrip(os.sep) + os.sep
 
     @property
@@ -46,6 +53,8 @@ class Root:
 
     def file(self, stored: str) -> Path:
         """Return the file of a stored path; a moment of a video keeps its time."""
+        if isinstance(self.folder, RemotePath):
+            return Path(stored) if stored.startswith("/") else self.folder / stored
         # Every answer has one, and a path is made faster of one text than of two.
         is_inside = stored[:1] != "/" and ":" not in stored
         return Path(self._prefix + stored) if is_inside else self.folder / stored
@@ -57,10 +66,14 @@ class Root:
 
     def given(self, path: str | os.PathLike[str]) -> Path:
         """Return the absolute path of what a user names: seen from the current folder, or else from the root."""
+        if is_remote(path):
+            return full_path(path)
         name = os.path.expanduser(path)
         full = os.path.abspath(name)
-        if not os.path.isabs(name) and not os.path.lexists(full) and os.path.lexists(self.folder / name):
-            return self.folder / name
+        if not os.path.isabs(name) and not os.path.lexists(full):
+            below: Path = self.folder / name
+            if isinstance(below, RemotePath) or os.path.lexists(below):
+                return below
         # Thousands of files come this way, and most are given as they should be.
         return path if isinstance(path, Path) and name == full else Path(full)
 
@@ -69,12 +82,27 @@ class Root:
         name = os.fspath(path)
         return name.removeprefix(self._prefix).replace(os.sep, "/") if name.startswith(self._prefix) else name
 
+    def check_inside(self, path: Path) -> None:
+        """Raise for a remote file that is not below the root: only what its user has named is read."""
+        if isinstance(path, RemotePath) and not path.is_relative_to(self.folder):
+            raise InvalidInputError(f"it lies outside {self.folder}; name its address as the root of a collection")
+
+    def missing(self, stored: Sequence[str]) -> list[str]:
+        """Return those of some stored paths whose files are gone; a remote root is listed once."""
+        if not isinstance(self.folder, RemotePath):
+            return [path for path in stored if self.is_missing(path)]
+        there = {str(path) for path in self.folder.files()}
+        return [path for path in stored if str(self.picture(path)) not in there]
+
     def is_missing(self, stored: str) -> bool:
         """Return True if the file of a stored path is gone; one that merely cannot be reached is not."""
         name = os.path.join(self.folder, stored)
         try:
-            # Paths are slow to make, and few are moments.
-            os.stat(split_moment(name)[0] if "#" in stored else name)
+            if isinstance(self.folder, RemotePath):
+                self.picture(stored).stat()
+            else:
+                # Paths are slow to make, and few are moments.
+                os.stat(split_moment(name)[0] if "#" in stored else name)
         except OSError as problem:
             return isinstance(problem, (FileNotFoundError, NotADirectoryError))
         return False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
-from diptych.collection.root import Root, stored_root
+from diptych.collection.root import Root, root_of, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.entries import SearchedModel, SearchView
 from diptych.collection.store import models
@@ -74,7 +74,7 @@ class CollectionState:
     @cached_property
     def _recorded(self) -> Root:
         with self.store.reading() as db:
-            recorded = Path(os.path.abspath(self.folder / setting(db, ROOT, "..")))
+            recorded = root_of(setting(db, ROOT, ".."), self.folder)
         return Root(recorded, None if is_trusted_root(self.folder, recorded) else self.folder)
 
     def keep_root(self) -> None:
@@ -135,6 +135,6 @@ def recorded_root(place: str | os.PathLike[str]) -> RecordedRoot:
     store = open_store(os.fspath(place))
     try:
         with store.reading() as db:
-            return RecordedRoot(Path(os.path.abspath(store.folder / setting(db, ROOT, ".."))), store.folder)
+            return RecordedRoot(root_of(setting(db, ROOT, ".."), store.folder), store.folder)
     finally:
         store.close()

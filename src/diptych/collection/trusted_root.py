@@ -8,6 +8,7 @@ state folder. A copied, moved or restored collection has another place and is th
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -16,6 +17,7 @@ from typing import BinaryIO
 
 from diptych.data.folders import cache_folder, data_folder, state_folder
 from diptych.data.picture_files import split_moment
+from diptych.data.remote_files import RemotePath, full_path, is_remote, is_whole_computer, refuse_address
 from diptych.errors import CollectionError, InvalidInputError, UntrustedRootError
 
 MAX_KEPT_DIGESTS = 4096
@@ -67,6 +69,9 @@ def refused_root(collection: str | os.PathLike[str], root: str | os.PathLike[str
     >>> refused_root("/photos/.diptych", "/photos"), refused_root("/photos/.diptych", "/")
     ('', 'is the whole file system')
     """
+    if is_remote(root):
+        refuse_address(full_path(root))
+        return "is the whole file system of a computer" if is_whole_computer(full_path(root)) else ""
     real = Path(os.path.realpath(root))
     if real == Path(real.anchor):
         return "is the whole file system"
@@ -92,9 +97,10 @@ def open_original(path: Path, content_hash: str | None, root: Path, collection: 
     It must be a regular file inside ``root`` after all links are followed, a picture or video, and hold the content
     that was indexed: what is judged is the file that was opened, and the same open file is returned.
     """
-    file = _open_regular(path)
+    file = _open_remote(path, root) if isinstance(root, RemotePath) else _open_regular(path)
     try:
-        _check_place(file, path, root, collection)
+        if not isinstance(root, RemotePath):
+            _check_place(file, path, root, collection)
         _check_content(file, path, content_hash)
     except BaseException:
         file.close()
@@ -104,6 +110,8 @@ def open_original(path: Path, content_hash: str | None, root: Path, collection: 
 
 def is_below(path: Path, root: Path) -> bool:
     """Return True if a file lies below the root after all links are followed."""
+    if is_remote(root) or is_remote(path):
+        return is_remote(path) and ".." not in path.parts and path.is_relative_to(root)
     return Path(os.path.realpath(split_moment(path)[0])).is_relative_to(os.path.realpath(root))
 
 
@@ -113,6 +121,15 @@ def has_content(file: BinaryIO, path: Path, content_hash: str | None) -> bool:
     if seconds is not None:
         found = hashlib.sha256(f"{found}#t={seconds:.3f}".encode()).hexdigest()
     return found == content_hash
+
+
+def _open_remote(path: Path, root: Path) -> BinaryIO:
+    if not is_below(path, root):
+        raise _outside()
+    try:
+        return split_moment(path)[0].open("rb")
+    except (OSError, InvalidInputError):
+        raise _gone() from None
 
 
 def _open_regular(path: Path) -> BinaryIO:
@@ -131,6 +148,10 @@ def _gone() -> OriginalError:
     return OriginalError("original-gone", "is gone or cannot be read; index its folder again")
 
 
+def _outside() -> OriginalError:
+    return OriginalError("outside-the-collection", "lies outside the folder of pictures and is not handed out")
+
+
 def _check_place(file: BinaryIO, path: Path, root: Path, collection: Path) -> None:
     real = Path(os.path.realpath(split_moment(path)[0]))
     try:
@@ -139,7 +160,7 @@ def _check_place(file: BinaryIO, path: Path, root: Path, collection: Path) -> No
         is_same = False
     is_inside = real.is_relative_to(os.path.realpath(root)) and not real.is_relative_to(os.path.realpath(collection))
     if not (is_same and is_inside) or _is_private(real):
-        raise OriginalError("outside-the-collection", "lies outside the folder of pictures and is not handed out")
+        raise _outside()
 
 
 def _check_content(file: BinaryIO, path: Path, content_hash: str | None) -> None:
@@ -154,6 +175,8 @@ def _check_content(file: BinaryIO, path: Path, content_hash: str | None) -> None
 
 def _digest_of(file: BinaryIO) -> str:
     """Return the SHA-256 of an open file; it is kept while the file stays the same, for ranges of long videos."""
+    if isinstance(file, io.BytesIO):
+        return hashlib.sha256(file.getbuffer()).hexdigest()
     about = os.fstat(file.fileno())
     stamp = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     if stamp not in _digests:
@@ -185,4 +208,5 @@ def _trust_file() -> Path:
 
 
 def _line(collection: str | os.PathLike[str], root: str | os.PathLike[str]) -> str:
-    return json.dumps([os.path.realpath(collection), os.path.realpath(root)])
+    place = str(full_path(root)) if is_remote(root) else os.path.realpath(root)
+    return json.dumps([os.path.realpath(collection), place])

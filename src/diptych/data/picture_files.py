@@ -10,6 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from diptych.data.remote_files import RemotePath, full_path, is_remote
 from diptych.errors import InvalidInputError, counted
 
 EXTRA = "diptych[formats]"
@@ -169,7 +170,8 @@ def split_moment(path: str | os.PathLike[str]) -> tuple[Path, float | None]:
     found = _MOMENT.fullmatch(name) if "#" in name else None
     if found is None or not is_video(found["video"]):
         return path if isinstance(path, Path) else Path(path), None
-    return Path(found["video"]), float(found["seconds"])
+    video = RemotePath(found["video"]) if isinstance(path, RemotePath) else Path(found["video"])
+    return video, float(found["seconds"])
 
 
 def clock(seconds: float) -> str:
@@ -186,7 +188,7 @@ OnUnreadable = Callable[[Path, str], None]
 
 
 def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable | None = None) -> Iterator[Path]:
-    """Yield the picture files under ``folder``, in the order of their paths.
+    """Yield the picture files under a folder or an address such as s3://bucket/photos, in the order of their paths.
 
     A picture is a regular file, or a link to one, with one of the :func:`picture_suffixes`; nothing is opened, so pipes
     and devices cannot block. Hidden files and folders are left out. A link to a folder is followed when the folder lies
@@ -203,11 +205,22 @@ def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable
     ...     [picture.name for picture in find_pictures(folder)]
     ['a.jpg', 'b.PNG']
     """
-    root = Path(folder)
+    root, unreadable = full_path(folder) if is_remote(folder) else Path(folder), on_unreadable or (lambda *_: None)
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise InvalidInputError(f"{root} {what}; name the folder that holds the pictures")
-    return _walk(root, on_unreadable or (lambda path, reason: None))
+    return _walk_remote(root, unreadable) if isinstance(root, RemotePath) else _walk(root, unreadable)
+
+
+def _walk_remote(root: RemotePath, on_unreadable: OnUnreadable) -> Iterator[Path]:
+    suffixes = picture_suffixes()
+    for path in root.files():
+        if any(part.startswith(".") for part in path.relative_to(root).parts):
+            continue
+        if path.suffix.lower() in suffixes:
+            yield path
+        elif reason := unread_reason(path):
+            on_unreadable(path, reason)
 
 
 def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:

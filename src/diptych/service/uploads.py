@@ -25,6 +25,7 @@ from PIL import Image
 from diptych.atomic_files import atomic_write
 from diptych.collection import Collection, Item
 from diptych.data.picture_files import split_moment
+from diptych.data.remote_files import is_remote
 from diptych.encoders.image.picture_decoding import read_sent_picture, thumbnail
 from diptych.encoders.image.picture_facts import picture_facts
 from diptych.encoders.image.plain_pictures import is_plain
@@ -222,6 +223,8 @@ _STORED_NAME = re.compile(rf"{_FOLDER}/[0-9a-f]{{32}}\.[a-z0-9]+")
 def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
     """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path."""
     collection.check_root()
+    if is_remote(collection.root):
+        raise InvalidInputError(f"{collection.root} is only read; put the picture there by other means and index again")
     folder = collection.root / _FOLDER
     folder.mkdir(exist_ok=True)
     digest = hashlib.sha256()
@@ -240,7 +243,7 @@ def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
 
 def remove_stored_picture(collection: Collection, item: Item) -> None:
     """Delete the file of a removed item if it was sent here, so that the next look at the folder does not add it."""
-    if item.path is None or not collection.is_root_trusted:
+    if item.path is None or not collection.is_root_trusted or is_remote(collection.root):
         return
     name = split_moment(item.path)[0]
     if _STORED_NAME.fullmatch(name.as_posix()):

@@ -229,8 +229,7 @@ def test_new_files_and_texts_are_encoded_once_for_all_models(store: Store, photo
     for workers in (ThreadWorkers(), Elsewhere()):
         with store.reading() as db:
             sources = list(zip(models(db), retrievers, strict=True))
-            task = task_of(db, sources, files, texts)
-            assert not task_of(db, sources, files, texts, given={*files, *texts}).files
+            task = task_of(db, sources, files, texts).with_files(files)
         ((asker, made),) = encoded(workers, [("x", task)], sources)
         assert (asker, made.failures) == ("x", {digest(b"bad"): "it is bad"})
 
@@ -244,7 +243,8 @@ def test_new_files_and_texts_are_encoded_once_for_all_models(store: Store, photo
                 assert [len(read_points(db, model.id, side)[0]) for side in ("image", "text")] == [3, 2]
             # What is stored is not encoded again; another model takes the features.
             again = task_of(db, sources, files, texts)
-            assert (list(again.files), again.texts) == ([digest(b"bad")], {})
+            assert again.pictures == [digest(b"bad")]
+            assert {key: keys for (_, key), keys in again.to_encode.items() if key == "text"} == {"text": []}
         store.write(lambda db: prune_contents(db, db.ids("SELECT id FROM content")))
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from diptych.collection.indexing.file_facts import FileRequest, file_facts, hashed_file
 from diptych.encoders import EfficientNetLite, FeatureCache, read_picture
 from diptych.encoders.feature_cache import item_key
-from diptych.encoders.image.reading_once import HashedFile, Square, held_square, read_alike
+from diptych.encoders.image.reading_once import HashedFile, Square, hashed_path, held_square, read_alike
 
 SIZES = [
     (50, 40),
@@ -51,7 +51,7 @@ def test_squares_are_those_that_networks_would_cut_themselves(size: tuple[int, i
     ]
     facts = file_facts(FileRequest(path, squares=tuple(encoder.square for encoder in encoders)))
     assert encoders[-1].square in facts.squares
-    file = hashed_file(path, path.stat(), facts)
+    file = hashed_file(path, facts)
     for encoder in encoders:
         cut, expected = encoder.prepare(file), encoder.prepare(path)
         np.testing.assert_array_equal(cut, expected)
@@ -59,9 +59,9 @@ def test_squares_are_those_that_networks_would_cut_themselves(size: tuple[int, i
 
 
 def test_a_path_made_from_one_knows_nothing(tmp_path: Path) -> None:
-    file = HashedFile(picture((300, 300), tmp_path / "a.png"))
     square = Square(40)
-    file.squares = {square: np.zeros((40, 40, 3), dtype=np.uint8)}
+    squares = {square: np.zeros((40, 40, 3), dtype=np.uint8)}
+    file = hashed_path(picture((300, 300), tmp_path / "a.png"), None, None, squares)
     other = picture((40, 40), tmp_path / "b.png")
     assert file.with_name("b.png") == other
     assert held_square(file, square) is not None
@@ -76,12 +76,8 @@ def test_a_path_made_from_one_knows_nothing(tmp_path: Path) -> None:
 def test_features_are_kept_by_the_digest_that_a_path_brings(tmp_path: Path) -> None:
     path = picture((300, 300), tmp_path / "a.png")
     cache, encoder = FeatureCache(tmp_path / "cache"), EfficientNetLite(network="lite0", pixels=64)
-    file = HashedFile(path)
-    file.digest, file.status, file.squares = (
-        item_key(path, "image"),
-        path.stat(),
-        {encoder.square: encoder.prepare(path)},
-    )
+    squares = {encoder.square: encoder.prepare(path)}
+    file = hashed_path(path, item_key(path, "image"), path.stat(), squares)
     made = cache.encode(encoder, [file])
     np.testing.assert_array_equal(made, encoder.transform([path]))
     path.unlink()

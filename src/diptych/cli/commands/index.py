@@ -23,6 +23,7 @@ from diptych.cli.options import (
     Precision,
     QuietOption,
     SchedulerOption,
+    folder_or_address,
 )
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
@@ -37,7 +38,12 @@ CAPTIONS_WORTH_TRAINING = 200  # Our choice for when the hint is worth a line; t
 
 
 def index(
-    folder: Annotated[Path, typer.Argument(help="The folder of pictures, searched with all folders below it.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder of pictures, searched with all folders below it, or an address such as s3://bucket/photos."
+        ),
+    ],
     captions: Annotated[
         str | None,
         typer.Option(
@@ -111,8 +117,8 @@ def index(
         typer.Option(
             help="The folder of the pictures of a collection that was copied, moved or restored; files are opened only "
             "below it. By default FOLDER.",
-            file_okay=False,
-            exists=True,
+            parser=folder_or_address,
+            metavar="DIRECTORY",
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
@@ -124,7 +130,7 @@ def index(
     A collection that is there is brought up to date: only what is new or changed is read. Run it again whenever the
     folder has changed, or let it --watch.
     """
-    from diptych.cli.indexing import IndexRequest, index_folder, unpack_into, watch_folder
+    from diptych.cli.indexing import IndexRequest, index_folder, unpack_into
 
     stages = Stages(quiet=quiet)
     if packed is not None:
@@ -156,6 +162,8 @@ def index(
             elif regions is False:
                 opened.remove_regions()
     if watch:
+        from diptych.cli.watching import watch_folder
+
         show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
         watch_folder(request, outcome, stages, show)
     elif outcome.status.pictures == 0:

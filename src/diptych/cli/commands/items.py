@@ -23,6 +23,7 @@ from diptych.cli.options import (
     YesOption,
 )
 from diptych.data.picture_files import is_video
+from diptych.data.remote_files import full_path
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
@@ -96,14 +97,14 @@ def _described_records(
 def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
     from diptych.data import find_pictures
 
-    for path in paths:
+    for path in map(full_path, paths):
         if path.is_dir():
-            found = [picture.absolute() for picture in find_pictures(path)]
+            found = list(find_pictures(path))
             if not found:
                 raise InvalidInputError(f"there is no picture in {path}; name another folder")
             yield from found
         else:
-            yield path.absolute()
+            yield path
 
 
 def items(
@@ -170,7 +171,7 @@ def remove(
 def _items_named(collection: Collection, names: list[str]) -> list[Item]:
     chosen: dict[str, Item] = {}
     for name in names:
-        folder = Path(name).absolute()
+        folder = full_path(name)
         # A video stands for all its moments, as a folder does for all that is in it.
         if is_video(folder) or (name not in collection and folder.is_dir()):
             for item in collection:

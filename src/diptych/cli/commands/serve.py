@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -22,7 +21,8 @@ from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, place_of, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, ModelOption
+from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, ModelOption, folder_or_address
+from diptych.data.remote_files import full_path, is_remote
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def serve(
         list[Path] | None,
         typer.Option(
             help="The folder of the pictures of a collection that was copied, moved or restored; once for each FOLDER.",
-            file_okay=False,
-            exists=True,
+            parser=folder_or_address,
+            metavar="DIRECTORY",
         ),
     ] = None,
     replica: Annotated[
@@ -201,10 +201,10 @@ def named_roots(
 
     if roots:
         _check_given_for_each("--root", roots, collections)
-        return dict(zip(collections, (root.absolute() for root in roots), strict=True))
+        return dict(zip(collections, map(full_path, roots), strict=True))
     named = {}
     for (name, place), folder in zip(collections.items(), folders, strict=False):
-        given = Path(os.path.abspath(folder))
+        given = full_path(folder)
         if recorded_root(place).folder == given:
             named[name] = given
     return named
@@ -239,6 +239,8 @@ def check_served_root(collection: Path | str, named: Path | None, token_file: Pa
         raise untrusted_root(without_password(collection))
     if is_trusted:
         check_root(kept, root)
+        if watch and is_remote(root):
+            raise InvalidInputError(f"{root} tells of no changes, so it cannot be watched; leave --watch out")
         if token_file is not None and is_below(token_file, root):
             raise InvalidInputError(f"{token_file} lies in the folder of pictures {root}; keep the token elsewhere")
 

@@ -10,7 +10,7 @@ import typer
 from diptych.cli.console.output import facts_table, print_json, print_outcome, results
 from diptych.cli.console.paths import find_collection, open_collection, place_of, printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, JsonOption, QuietOption
+from diptych.cli.options import CollectionOption, JsonOption, QuietOption, folder_or_address
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
@@ -161,7 +161,11 @@ def restore(
     ],
     root: Annotated[
         Path | None,
-        typer.Option(help="The folder of the pictures; files are opened only below it.", file_okay=False, exists=True),
+        typer.Option(
+            help="The folder of the pictures; files are opened only below it.",
+            parser=folder_or_address,
+            metavar="DIRECTORY",
+        ),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import notes, writing
+from diptych.data.remote_files import is_remote
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ def new_collection(pictures: Path, named: Path | str | None) -> CollectionLocati
             raise InvalidInputError(f"{named} is a file; name a folder with --collection")
         # Also the folder of the pictures itself may be named: the collection is then found in it.
         return CollectionLocation(named / FOLDER_NAME if is_collection(named / FOLDER_NAME) else named)
+    if is_remote(pictures):
+        raise InvalidInputError(
+            f"the collection of {pictures} needs a place of its own; name a folder or an address of PostgreSQL with "
+            "--collection"
+        )
     inside = pictures / FOLDER_NAME
     if _is_writable(inside if os.path.isdir(inside) else pictures):
         return CollectionLocation(inside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +25,10 @@ class AddProgress:
 
 
 Progress = Callable[[AddProgress], None]
+
+
+def no_progress(_: AddProgress) -> None:
+    """Tell nobody."""
 
 
 @dataclass
@@ -110,18 +114,3 @@ class StageWaits:
             if not found:
                 return
             yield found[0]
-
-
-def growing_batches(items: Sequence[T], size: int, most: int, quick_seconds: float) -> Iterator[Sequence[T]]:
-    """Yield batches that grow, up to a largest size, while they take next to no time: each is a commit of every table.
-
-    >>> list(growing_batches("abcdefghi", 2, 4, quick_seconds=60))
-    ['ab', 'cdef', 'ghi']
-    """
-    start = 0
-    while start < len(items):
-        asked = time.perf_counter()
-        yield items[start : start + size]
-        start += size
-        if time.perf_counter() - asked < quick_seconds:
-            size = min(2 * size, most)

@@ -14,11 +14,12 @@ import numpy as np
 
 from diptych.arrays import IntArray
 from diptych.collection.filter import Filter
-from diptych.collection.indexing.add_report import AddReport, Progress
-from diptych.collection.indexing.adding import Adding, has_all_models, said_of
+from diptych.collection.indexing.add_report import AddReport, Progress, no_progress
+from diptych.collection.indexing.adding import Adding
 from diptych.collection.indexing.encoding import Encoded, Source, encode, put_encoded, task_of
 from diptych.collection.indexing.file_facts import checked_choice, kept_facts
-from diptych.collection.indexing.records import Sources, text_hash
+from diptych.collection.indexing.records import collect_records, text_hash
+from diptych.collection.indexing.writing import has_all_models, said_of
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root, find_items
 from diptych.collection.store.dialect import Connection
@@ -64,17 +65,20 @@ class ItemChanges:
 
     def add(self, sources: Any, progress: Progress | None, missing_in: Path | None = None) -> AddReport:
         """Add what the sources hold, and note what could not be read; remove what is gone from a folder."""
-        started, collected = time.perf_counter(), Sources(self._root)
-        records = collected.records(sources)
+        started = time.perf_counter()
+        records, unusable = collect_records(self._root, sources)
         with self._store.reading() as db:
             facts = setting(db, FACTS, "all")
-        adding = Adding(*(self._store, self._root, self._sources), facts=facts, scheduler=self._scheduler)
-        adding.add(records, progress or (lambda _: None))
+        adding = Adding(self._store, self._root, self._sources, facts=facts, scheduler=self._scheduler)
+        adding.add(records, progress or no_progress)
         report = adding.report
-        report.skipped = collected.skipped | report.skipped
+        report.skipped = unusable | report.skipped
         report.removed = self._remove_stale(adding.stale)
         report.seconds = time.perf_counter() - started
-        self._store_unread(report.skipped)
+        with self._store.reading() as db:
+            is_known = unread_files(db) == report.skipped
+        if not is_known:
+            self._store.write(lambda db: put_unread_files(db, report.skipped))
         if missing_in is not None:
             report.removed = self.remove_missing(missing_in)
         return report
@@ -92,12 +96,6 @@ class ItemChanges:
 
         return self._store.write(remove, freeing=True)
 
-    def _store_unread(self, skipped: Mapping[str, str]) -> None:
-        with self._store.reading() as db:
-            is_same = unread_files(db) == skipped
-        if not is_same:
-            self._store.write(lambda db: put_unread_files(db, skipped))
-
     def update_all(self, changes: Mapping[str | os.PathLike[str], Mapping[str, Any]]) -> list[Item]:
         """Change several items in one write; all of them, or none and an error.
 
@@ -107,7 +105,7 @@ class ItemChanges:
         while True:
             sources = self._sources() if texts else ()
             with self._store.reading() as db:
-                made = encode(task_of(db, sources, {}, texts), sources)
+                made = encode(task_of(db, sources, (), texts), sources)
             for reason in made.failures.values():
                 raise InvalidInputError(reason)
             updated = self._store.write(partial(self._update, changes=changes, made=made, sources=sources, texts=texts))
@@ -174,10 +172,8 @@ class ItemChanges:
             if not rows:
                 break
             after = rows[-1][0]
-            inside = (
-                (number, path) for number, path in rows if os.path.join(self._root.folder, path).startswith(below)
-            )
-            missing |= {number: path for number, path in inside if self._root.is_missing(path)}
+            inside = {path: number for number, path in rows if os.path.join(self._root.folder, path).startswith(below)}
+            missing |= {inside[path]: path for path in self._root.missing(list(inside))}
         self._remove(list(missing))
         return list(missing.values())
 

@@ -128,7 +128,7 @@ def _put_points(
         if there:
             fresh = [place for place, key in enumerate(keys) if ids[key] not in there]
             keys, rows = [keys[place] for place in fresh], rows[fresh]
-    put_encoded(db, Encoded(points={(source[0].id, side): (keys, rows)}), [source], ids)
+    put_encoded(db, Encoded(points={(source[0].id, side): dict(zip(keys, rows, strict=True))}), [source], ids)
 
 
 def _groups(batches: Any, root: Root, retriever: RetrieverProtocol, at_once: int) -> Iterator[_Group]:

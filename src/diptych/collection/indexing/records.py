@@ -1,4 +1,4 @@
-"""What a user names, as records; and what a report calls them."""
+"""What a user names, as records; their ids, and what reports call them."""
 
 from __future__ import annotations
 
@@ -17,49 +17,45 @@ from diptych.data.picture_files import find_pictures
 from diptych.errors import InvalidInputError
 
 
-class Sources:
-    """Collects records from files, folders, records and captioned pictures; ``skipped`` gets what cannot be used."""
+def collect_records(root: Root, sources: Any) -> tuple[list[Record], dict[str, str]]:
+    """Return one record per picture or text of files, folders, records and captioned pictures.
 
-    def __init__(self, root: Root) -> None:
-        self._root = root
-        self.skipped: dict[str, str] = {}
+    Of a path that is named twice, what is said last holds. The second result has the reason for each path that cannot
+    be used.
+    """
+    records: dict[object, Record] = {}
+    skipped: dict[str, str] = {}
 
-    def records(self, sources: Any) -> list[Record]:
-        """Return one record per picture or text; of a path that is named twice, what is said last holds."""
-        found: dict[object, Record] = {}
-        for record in self._each(sources):
-            if record.path is not None:
-                self._root.check_trusted()
-            key = object() if record.path is None else self._root.given(record.path)
-            found.pop(key, None)
-            found[key] = record
-        return list(found.values())
+    def skip(path: Path, reason: str) -> None:
+        skipped[str(path)] = reason
 
-    def _each(self, source: Any) -> Iterable[Record]:
+    def each(source: Any) -> Iterable[Record]:
         if isinstance(source, Record):
             yield source
         elif isinstance(source, CaptionedPicture):
             try:
-                record = Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
+                yield Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
             except InvalidInputError as reason:
                 # One bad line of a caption file must not cost the others.
-                self._skip(source.path, str(reason))
-            else:
-                yield record
+                skip(source.path, str(reason))
         elif isinstance(source, (str, os.PathLike)):
-            path = self._root.given(source)
-            files = find_pictures(path, on_unreadable=self._skip) if path.is_dir() else [path]
-            yield from map(Record, files)
+            path = root.given(source)
+            yield from map(Record, find_pictures(path, on_unreadable=skip) if path.is_dir() else [path])
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, dict)):
             for part in source:
-                yield from self._each(part)
+                yield from each(part)
         else:
             raise InvalidInputError(
                 f"add takes paths of pictures or folders, and Records, got {type(source).__name__}; pass a Record"
             )
 
-    def _skip(self, path: Path, reason: str) -> None:
-        self.skipped[str(path)] = reason
+    for record in each(sources):
+        if record.path is not None:
+            root.check_trusted()
+        key = object() if record.path is None else root.given(record.path)
+        records.pop(key, None)
+        records[key] = record
+    return list(records.values()), skipped
 
 
 def record_name(record: Record) -> str:
@@ -67,9 +63,10 @@ def record_name(record: Record) -> str:
     return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
 
 
-def says_nothing_new(record: Record, item: Item) -> bool:
+def says_nothing_new(record: Record, item: Item | None) -> bool:
     """Return True if an item has all that a record says of it already."""
-    return all(getattr(record, name) in (None, getattr(item, name)) for name in ("captions", "labels", "metadata"))
+    said = ("captions", "labels", "metadata")
+    return item is not None and all(getattr(record, name) in (None, getattr(item, name)) for name in said)
 
 
 def text_hash(text: str) -> str:

@@ -1,14 +1,14 @@
-"""Giving every picture and caption a point of a model: from stored features, or encoded again."""
+"""Making what is missing: points of a model, from stored features or encoded again, and thumbnails."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
 
 from diptych.cluster import open_workers
-from diptych.collection.indexing.add_report import AddProgress, Progress
+from diptych.collection.indexing.add_report import AddProgress, Progress, no_progress
 from diptych.collection.indexing.encoding import (
     Encoded,
     EncodingTask,
@@ -16,24 +16,29 @@ from diptych.collection.indexing.encoding import (
     StatedFile,
     encoded,
     put_encoded,
-    stored_features,
+    task_of,
 )
-from diptych.collection.indexing.file_facts import content_hash, file_status
+from diptych.collection.indexing.file_facts import FileFacts, FileRequest, content_hash, file_status, read_files
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
+from diptych.collection.store.kept import put_thumbnails
 from diptych.collection.store.models import check_same_points
 from diptych.collection.store.points import missing_points
 from diptych.collection.store.store import Store
 from diptych.errors import InvalidInputError
 
-# Reading pictures takes long: each task is a commit, from which an interrupted run goes on.
-PICTURES_AT_ONCE = 256
-CONTENTS_AT_ONCE = 1024
+# Each batch is a commit, from which an interrupted run goes on.
+CONTENTS_AT_ONCE = 256
+FILES_AT_ONCE = 64
+_LACKING_THUMBNAILS = (
+    "SELECT content.id, content.hash, min(item.path) FROM item JOIN content ON content.id = item.content "
+    "LEFT JOIN thumbnail ON thumbnail.content = content.id "
+    "WHERE item.path IS NOT NULL AND thumbnail.content IS NULL GROUP BY content.id, content.hash"
+)
 
-Owner = tuple[str | None, int, int]
+Owner = tuple[str, int, int]
 """The path, size and time of a file as they are stored."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,28 +56,34 @@ class ReencodeReport:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Batch:
-    """Contents of one side that are made together: their ids, and what reports call them, by hash."""
+    """Contents of one side: their ids and what reports call them, by hash, and why some cannot be encoded."""
 
     side: Side
     ids: Mapping[str, int]
-    names: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str]
+    owners: Mapping[str, Sequence[Owner]]
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def name(self, key: str) -> str:
+        if key in self.texts:
+            return self.texts[key]
+        return self.owners[key][0][0] if self.owners.get(key) else key
 
 
 class Reencoding:
     """Makes the points that a model lacks, in batches that are durable one by one.
 
-    Points are made of stored features here; pictures and captions without any are encoded by workers. What could not
-    be encoded is remembered, so that another :meth:`run` only makes what has come since.
+    Points are made of stored features where there are any. What could not be encoded is remembered, so that another
+    :meth:`run` only makes what has come since.
     """
 
     def __init__(self, store: Store, root: Root, source: Source, scheduler: str | None = None) -> None:
-        model, retriever = source
-        check_same_points(retriever, model)
+        self._model, retriever = source
+        check_same_points(retriever, self._model)
         self._store = store
         self._root = root
-        self._model = model
         self._source = source
         self._scheduler = scheduler
         self._made: dict[Side, int] = dict.fromkeys(SIDES, 0)
@@ -95,80 +106,46 @@ class Reencoding:
         with self._store.reading() as db:
             missing = self.missing(db)
         done, total = 0, sum(map(len, missing.values()))
-
-        def count(number: int) -> None:
-            nonlocal done
-            done += number
-            if progress is not None and number:
-                progress(AddProgress(done, total))
-
         if total:
             with open_workers(self._scheduler) as workers:
-                for batch, made in encoded(workers, self._tasks(missing, count), [self._source]):
-                    self._keep(batch, made)
-                    count(len(batch.ids))
+                for (n_contents, batch), made in encoded(workers, self._tasks(missing), [self._source]):
+                    # What others have removed meanwhile has no number any more.
+                    put = partial(_put, made=made, source=self._source, contents=list(batch.ids.values()))
+                    self._store.write(put)
+                    n_made = len(made.points.get((self._model.id, batch.side), ()))
+                    self._made[batch.side] += n_made
+                    if batch.side == "image":
+                        self._read_again += sum(len(rows) for rows in made.features.values())
+                    for key, reason in {**batch.failures, **made.failures}.items():
+                        self._failed[batch.side].add(batch.ids[key])
+                        self._failures[batch.name(key)] = reason
+                    done += n_contents
+                    (progress or no_progress)(AddProgress(done, total))
         self._seconds += time.perf_counter() - started
         counts = {"pictures": self._made["image"], "captions": self._made["text"], "read_again": self._read_again}
         return ReencodeReport(**counts, failures=dict(self._failures), seconds=self._seconds)
 
-    def _keep(self, batch: _Batch, made: Encoded) -> None:
-        # What others have removed meanwhile has no number any more.
-        self._store.write(lambda db: put_encoded(db, made, [self._source], _hashes(db, list(batch.ids.values()))))
-        keys, _ = made.points.get((self._model.id, batch.side), ([], None))
-        self._made[batch.side] += len(keys)
-        if batch.side == "image" and made.features:
-            self._read_again += len(keys)
-        for key, reason in made.failures.items():
-            self._fail(batch, key, reason)
-
-    def _fail(self, batch: _Batch, key: str, reason: str) -> None:
-        self._failed[batch.side].add(batch.ids[key])
-        self._failures[batch.names.get(key, key)] = reason
-
-    def _tasks(
-        self, missing: Mapping[Side, Sequence[int]], count: Callable[[int], None]
-    ) -> Iterator[tuple[_Batch, EncodingTask]]:
-        """Yield what has stored features, and, in smaller parts, what is to be encoded."""
+    def _tasks(self, missing: Mapping[Side, Sequence[int]]) -> Iterator[tuple[tuple[int, _Batch], EncodingTask]]:
+        """Yield batches with the number of contents that they began with, and what is to be encoded of them."""
         for side in SIDES:
-            encoder, points = (self._model.encoder(side), side), (self._model.id, side)
-            for contents in _parts(missing[side], CONTENTS_AT_ONCE):
+            for start in range(0, len(missing[side]), CONTENTS_AT_ONCE):
+                contents = missing[side][start : start + CONTENTS_AT_ONCE]
                 with self._store.reading() as db:
-                    ids = _hashes(db, contents)
-                    features = stored_features(db, encoder, ids)
-                    known = set(features[0])
-                    left = {key: number for key, number in ids.items() if key not in known}
-                    owners = _owners(db, left) if side == "image" else {}
-                    texts = _texts(db, left) if side == "text" else {}
-                if known:
-                    batch = _Batch(side, {key: ids[key] for key in features[0]})
-                    yield batch, EncodingTask(features={encoder: features}, lacking={points: features[0]})
-                names = texts or {
-                    key: next((path for path, _, _ in found if path), key) for key, found in owners.items()
-                }
-                files = self._files(_Batch(side, left, names), owners)
-                # The others were removed meanwhile, or have no file that can be used.
-                count(len(contents) - len(known) - len(files) - len(texts))
-                for keys in _parts([*files, *texts], PICTURES_AT_ONCE if side == "image" else CONTENTS_AT_ONCE):
-                    batch = _Batch(side, {key: ids[key] for key in keys}, names)
-                    some_files = {key: files[key] for key in keys if key in files}
-                    some_texts = {key: texts[key] for key in keys if key in texts}
-                    yield batch, EncodingTask(some_files, some_texts, {encoder: keys}, lacking={points: keys})
-
-    def _files(self, batch: _Batch, owners: Mapping[str, Sequence[Owner]]) -> dict[str, StatedFile]:
-        files = {}
-        for key, found in owners.items():
-            try:
-                files[key] = self._file_with(key, found)
-            except InvalidInputError as reason:
-                self._fail(batch, key, str(reason))
-        return files
+                    batch = _batch(db, side, contents)
+                    pictures = batch.ids if side == "image" else ()
+                    task = task_of(db, [self._source], pictures, batch.texts)
+                files: dict[str, StatedFile] = {}
+                for key in task.pictures:
+                    try:
+                        files[key] = self._file_with(key, batch.owners.get(key, ()))
+                    except InvalidInputError as reason:
+                        batch.failures[key] = str(reason)
+                yield (len(contents), batch), task.with_files(files)
 
     def _file_with(self, content: str, owners: Sequence[Owner]) -> StatedFile:
         """Return a file that still holds this content, with its status from before it was looked at."""
         problem = InvalidInputError("it is stored without a file")
         for stored, size, mtime_ns in owners:
-            if stored is None:
-                continue
             self._root.check_trusted()
             path = self._root.file(stored)
             try:
@@ -181,8 +158,18 @@ class Reencoding:
         raise problem
 
 
-def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (values[start : start + size] for start in range(0, len(values), size))
+def _batch(db: Connection, side: Side, contents: Sequence[int]) -> _Batch:
+    ids = _hashes(db, contents)
+    keys = {number: key for key, number in ids.items()}
+    condition, values = db.among("content", list(ids.values()))
+    if side == "text":
+        rows = db.rows(f"SELECT content, text FROM caption WHERE {condition}", values)
+        return _Batch(side, ids, {keys[number]: text for number, text in rows}, {})
+    owners: dict[str, list[Owner]] = {}
+    sql = f"SELECT content, path, size, mtime_ns FROM item WHERE path IS NOT NULL AND {condition} ORDER BY id"
+    for number, path, size, mtime_ns in db.rows(sql, values):
+        owners.setdefault(keys[number], []).append((path, size, mtime_ns))
+    return _Batch(side, ids, {}, owners)
 
 
 def _hashes(db: Connection, contents: Sequence[int]) -> dict[str, int]:
@@ -191,19 +178,30 @@ def _hashes(db: Connection, contents: Sequence[int]) -> dict[str, int]:
     return {bytes(key).hex(): number for key, number in rows}
 
 
-def _owners(db: Connection, ids: Mapping[str, int]) -> dict[str, list[Owner]]:
-    condition, values = db.among("content", list(ids.values()))
-    keys = {number: key for key, number in ids.items()}
-    owners: dict[str, list[Owner]] = {}
-    sql = f"SELECT content, path, size, mtime_ns FROM item WHERE {condition} ORDER BY id"
-    for number, *owner in db.rows(sql, values):
-        owners.setdefault(keys[number], []).append((owner[0], owner[1], owner[2]))
-    return owners
+def _put(db: Connection, made: Encoded, source: Source, contents: Sequence[int]) -> None:
+    put_encoded(db, made, [source], _hashes(db, contents))
 
 
-def _texts(db: Connection, ids: Mapping[str, int]) -> dict[str, str]:
-    condition, values = db.among("content", list(ids.values()))
-    keys = {number: key for key, number in ids.items()}
-    return {
-        keys[number]: text for number, text in db.rows(f"SELECT content, text FROM caption WHERE {condition}", values)
-    }
+def make_missing_thumbnails(store: Store, root: Root) -> None:
+    """Make the thumbnails that items lack, from files that still have the content that was indexed."""
+    if not root.is_trusted:
+        return
+    with store.reading() as db:
+        missing = db.rows(_LACKING_THUMBNAILS)
+    for start in range(0, len(missing), FILES_AT_ONCE):
+        rows = missing[start : start + FILES_AT_ONCE]
+        # One read of a video serves all its moments.
+        files = {root.picture(path) for _, _, path in rows}
+        read = [one for one in read_files([FileRequest(file) for file in files]) if isinstance(one, FileFacts)]
+        each = [facts for one in read for facts in (one, *(moment for _, moment in one.moments))]
+        made = {facts.content_hash: facts.thumbnail for facts in each if facts.thumbnail}
+        jpegs = {number: made[bytes(key).hex()] for number, key, _ in rows if bytes(key).hex() in made}
+        if jpegs:
+            store.write(partial(_put_thumbnails, jpegs=jpegs))
+
+
+def _put_thumbnails(db: Connection, jpegs: Mapping[int, bytes]) -> None:
+    # Contents that nothing names may have gone meanwhile.
+    condition, values = db.among("id", list(jpegs))
+    there = db.ids(f"SELECT id FROM content WHERE {condition}", values).tolist()
+    put_thumbnails(db, {content: jpegs[content] for content in there})

@@ -14,6 +14,7 @@ from diptych.collection.indexing.add_report import AddProgress, AddReport
 from diptych.collection.item import Item, Record
 from diptych.collection.packages import search_package
 from diptych.data.picture_files import find_pictures, is_video, picture_suffixes, unread_reason
+from diptych.data.remote_files import is_remote
 from diptych.errors import CollectionBusyError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
 Stamp = tuple[int, int] | None
 
 # Between two batches others may write.
-_BATCH = 256
+BATCH = 256
+# How often files that settle are looked at meanwhile.
+LOOKS_TO_SETTLE = 4
+# So many changes at once may be more than the system could remember.
+MANY_CHANGES = 1000
+# What no event has told of is found after this time.
+SURVEY_S = 3600.0
+# Where no events come: how much of the time may go into surveys.
+SURVEY_SHARE = 0.2
+# For so long another writer is waited for; after that a request to end is heeded and the changes wait.
+WRITE_WAIT_S = 1.0
+# The variable of watchfiles, for network drives, whose changes by other machines the system does not report.
+POLLING_VARIABLE = "WATCHFILES_FORCE_POLLING"
 
 
 class SettlingPaths:
@@ -55,7 +68,7 @@ class SettlingPaths:
         if len(settled) < len(self._seen) and now - self._began < 3 * self._seconds:
             return {}, []
         there = [(path, stamp) for path, stamp in settled.items() if stamp is not None]
-        whole = dict(there[:_BATCH])
+        whole = dict(there[:BATCH])
         gone = [path for path, stamp in settled.items() if stamp is None] if len(whole) == len(there) else []
         for path in (*whole, *gone):
             del self._seen[path]
@@ -126,6 +139,11 @@ class FolderWatcher:
         polling: bool | None = None,
     ) -> None:
         collection.check_root()
+        if is_remote(collection.root if folder is None else folder):
+            raise InvalidInputError(
+                f"{collection.root} tells of no changes, so it cannot be watched; index it again instead, for example "
+                "every hour by a timer of the system"
+            )
         self.collection = collection
         self.folder = Path(os.path.abspath(collection.root if folder is None else folder))
         self.make_records = make_records
@@ -133,6 +151,12 @@ class FolderWatcher:
         self.skipped = dict(skipped or {})
         self.settle = settle
         self.polling = polling
+        self._stop = threading.Event()
+        self._note: Callable[[str], None] = lambda text: None
+        self._waiting = SettlingPaths(settle)
+        # The pictures of the last survey: whoever removes an item but keeps its file wants that.
+        self._last_survey: dict[Path, Stamp] | None = None
+        self._is_busy = False
 
     def run(
         self,
@@ -144,112 +168,67 @@ class FolderWatcher:
 
         ``report`` is told what became of each batch of changes, ``note`` what else a person should know.
         """
-        watch = _Watch(self, stop, report, note)
+        self._stop, self._note = stop, note
         is_away = False
         while not stop.is_set():
-            if watch.is_there():
+            if self._is_there():
                 if is_away:
                     note(f"{self.folder} is back")
                 is_away = False
                 try:
-                    watch.follow()
+                    self._follow(report)
                 except _Stopped:
                     return
             elif not is_away:
                 is_away = True
                 note(f"{self.folder} is not there or has no pictures; its items are kept until it is back")
-            stop.wait(self.settle / _LOOKS)
+            stop.wait(self.settle / LOOKS_TO_SETTLE)
 
-
-# How often what waits is looked at while it settles.
-_LOOKS = 4
-# So many at once may be more than the system could remember.
-_MANY_CHANGES = 1000
-# What no event has told of is found after this time.
-_SURVEY_SECONDS = 3600.0
-# The variable of watchfiles, for network drives, whose changes by other machines the system does not report.
-POLLING_VARIABLE = "WATCHFILES_FORCE_POLLING"
-# For so long another writer is waited for; after that a request to end is heeded and what is to be written waits.
-_WRITE_WAIT_SECONDS = 1.0
-# Where none are told: how much of the time may go into looking.
-_SHARE_OF_LOOKING = 0.2
-
-
-class _Stopped(Exception):
-    """The watch was to end in the middle of a batch; what is stored stays."""
-
-
-class _Watch:
-    """One run of a watcher: what it has seen, and what waits."""
-
-    def __init__(
-        self,
-        watcher: FolderWatcher,
-        stop: threading.Event,
-        report: Callable[[AddReport], None],
-        note: Callable[[str], None],
-    ) -> None:
-        self._watcher = watcher
-        self._folder = watcher.folder
-        self._collection = watcher.collection
-        self._stop = stop
-        self._report = report
-        self._note = note
-        self._real_folder = Path(os.path.realpath(self._folder))
-        self._real_collection = Path(os.path.realpath(self._collection.folder))
-        self._polling = watcher.polling
-        self._waiting = SettlingPaths(watcher.settle)
-        # The pictures of the folder when all of it was looked at: who removes an item but keeps its file wants that.
-        self._last_view: dict[Path, Stamp] | None = None
-        self._is_busy = False
-
-    def is_there(self) -> bool:
+    def _is_there(self) -> bool:
         """Return True if the folder can be looked at, and has a picture unless the collection has none of it either."""
-        return self._folder.is_dir() and (next(pictures_in(self._folder), None) is not None or not self._stored())
+        return self.folder.is_dir() and (next(pictures_in(self.folder), None) is not None or not self._stored())
 
-    def follow(self) -> None:
+    def _follow(self, report: Callable[[AddReport], None]) -> None:
         """Bring in changes until the folder is away or another one, or must be listened to anew."""
-        identity = self._identity()
-        next_survey = 0.0
+        identity, next_survey = self._identity(), 0.0
         with closing(self._changes()) as told:
             for changes in told:
                 if self._identity() != identity:
                     return
                 started = time.monotonic()
-                if started >= next_survey or len(changes) >= _MANY_CHANGES:
+                if started >= next_survey or len(changes) >= MANY_CHANGES:
                     is_whole = self._survey()
-                    next_survey = time.monotonic() + self._pause(time.monotonic() - started)
+                    took = time.monotonic() - started
+                    pause = max(2 * self.settle, took / SURVEY_SHARE) if self.polling else SURVEY_S
+                    next_survey = started + took + pause
                 else:
-                    is_whole = self._take_in(changes)
-                if not is_whole:
-                    return
-                whole, gone = self._waiting.take(time.monotonic())
+                    is_whole = self._note_changes(changes)
+                whole, gone = self._waiting.take(time.monotonic()) if is_whole else ({}, [])
                 # Without a picture left, the disk may be gone and not what was on it.
-                if gone and not self.is_there():
+                if not is_whole or (gone and not self._is_there()):
                     return
                 if whole or gone:
-                    self._bring_in(whole, gone)
+                    done = self._bring_in(whole, gone)
+                    if done.changed or done.removed or done.skipped:
+                        report(done)
 
     def _identity(self) -> tuple[int, int] | None:
         # Network file systems number their folders as they like.
-        if self._polling:
-            return None
-        try:
-            status = os.stat(self._folder)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
+        with suppress(OSError):
+            status = os.stat(self.folder)
+            return None if self.polling else (status.st_dev, status.st_ino)
+        return None
 
     def _changes(self) -> Generator[set[tuple[Any, str]], None, None]:
         """Yield what the system tells, and nothing several times a second; first as soon as it listens."""
-        if self._polling is None and os.environ.get(POLLING_VARIABLE):
+        if self.polling is None and os.environ.get(POLLING_VARIABLE):
             self._poll(f"{POLLING_VARIABLE} is set")
-        tick = self._watcher.settle / _LOOKS
-        if not self._polling:
+        tick = self.settle / LOOKS_TO_SETTLE
+        if not self.polling:
             is_listening = False
             try:
                 for changes in search_package("watchfiles").watch(
-                    self._folder,
+                    self.folder,
                     # Changes that concern nobody must come too: with them comes the time of what waits.
                     watch_filter=None,
                     step=round(200 * tick),
@@ -267,30 +246,26 @@ class _Watch:
                 if is_listening or isinstance(problem, FileNotFoundError):
                     return
                 self._poll(str(problem))
-        while self._polling and not self._stop.wait(tick):
+        while self.polling and not self._stop.wait(tick):
             yield set()
 
     def _poll(self, reason: str) -> None:
-        self._polling = True
-        self._note(f"changes of {self._folder} are not told ({reason}), so it is looked through every few seconds")
-
-    def _pause(self, seconds: float) -> float:
-        """Return how long to wait for the next look at everything, when one takes ``seconds``."""
-        return max(2 * self._watcher.settle, seconds / _SHARE_OF_LOOKING) if self._polling else _SURVEY_SECONDS
+        self.polling = True
+        self._note(f"changes of {self.folder} are not told ({reason}), so it is looked through every few seconds")
 
     def _survey(self) -> bool:
         """Look at the whole folder, and note what differs from the last look, at first from the collection.
 
         Say whether there was anything to see.
         """
-        found = {path: stamp_of(path) for path in pictures_in(self._folder)}
-        before = self._stored() if self._last_view is None else self._last_view
+        found = {path: stamp_of(path) for path in pictures_in(self.folder)}
+        before = self._stored() if self._last_survey is None else self._last_survey
         if before and not found:
             return False
         different = [path for path, stamp in found.items() if before.get(path) != stamp]
         different += [path for path in before if path not in found and stamp_of(path) is None]
         self._waiting.note([path for path in different if path not in self._waiting], time.monotonic())
-        self._last_view = found
+        self._last_survey = found
         return True
 
     def _stored(self) -> dict[Path, Stamp]:
@@ -298,12 +273,12 @@ class _Watch:
 
     def _files(self) -> Iterator[tuple[Path, Item]]:
         """Yield the pictures of the folder that the collection has."""
-        for item in self._collection:
-            path = self._collection.path_of(item)
-            if path is not None and path.is_relative_to(self._folder):
+        for item in self.collection:
+            path = self.collection.path_of(item)
+            if path is not None and path.is_relative_to(self.folder):
                 yield path, item
 
-    def _take_in(self, changes: Iterable[tuple[Any, str]]) -> bool:
+    def _note_changes(self, changes: Iterable[tuple[Any, str]]) -> bool:
         """Note what has changed; say whether everything is still listened to, which new links to folders are not."""
         paths: dict[Path, None] = {}
         for change, name in changes:
@@ -327,20 +302,20 @@ class _Watch:
 
         The system knows one name of each folder, which may be that of a link.
         """
-        parent = Path(os.path.realpath(path.parent))
-        if (parent / path.name).is_relative_to(self._real_collection):
+        parent, folder = Path(os.path.realpath(path.parent)), Path(os.path.realpath(self.folder))
+        if (parent / path.name).is_relative_to(os.path.realpath(self.collection.folder)):
             return None
-        if parent.is_relative_to(self._real_folder):
-            path = self._folder / parent.relative_to(self._real_folder) / path.name
-        if path == self._folder or not path.is_relative_to(self._folder):
+        if parent.is_relative_to(folder):
+            path = self.folder / parent.relative_to(folder) / path.name
+        if path == self.folder or not path.is_relative_to(self.folder):
             return None
-        return None if _is_hidden(path, self._folder) else path
+        return None if any(part.startswith(".") for part in path.relative_to(self.folder).parts) else path
 
-    def _bring_in(self, whole: Mapping[Path, Stamp], gone: Sequence[Path]) -> None:
+    def _bring_in(self, whole: Mapping[Path, Stamp], gone: Sequence[Path]) -> AddReport:
         """Add and remove; what cannot be written now waits again."""
         report, left = AddReport(), [*whole, *gone]
         try:
-            with self._collection.waiting_at_most(_WRITE_WAIT_SECONDS):
+            with self.collection.waiting_at_most(WRITE_WAIT_S):
                 report = self._add(whole)
                 left = [*gone]
                 report.removed += self._remove(gone)
@@ -350,17 +325,15 @@ class _Watch:
                 self._note("another process is writing to the collection; changes wait for it")
             self._waiting.note(left, time.monotonic())
         self._is_busy = bool(left)
-        if self._last_view is not None:
-            self._last_view.update(whole)
-        said = self._watcher.skipped
+        if self._last_survey is not None:
+            self._last_survey.update(whole)
         report.skipped = {
             path: reason
             for path, reason in report.skipped.items()
-            if said.get(path) != reason and stamp_of(Path(path)) is not None
+            if self.skipped.get(path) != reason and stamp_of(Path(path)) is not None
         }
-        said.update(report.skipped)
-        if report.changed or report.removed or report.skipped:
-            self._report(report)
+        self.skipped.update(report.skipped)
+        return report
 
     def _add(self, whole: Iterable[Path]) -> AddReport:
         # A folder that was gone for a moment is no picture.
@@ -368,9 +341,8 @@ class _Watch:
         unread = {str(path): reason for path in whole if (reason := unread_reason(path))}
         if not pictures:
             return AddReport(skipped=unread)
-        make_records = self._watcher.make_records
-        records = [Record(path) for path in pictures] if make_records is None else make_records(pictures)
-        report = self._collection.add(records, progress=self._heed_stop)
+        records = [Record(path) for path in pictures] if self.make_records is None else self.make_records(pictures)
+        report = self.collection.add(records, progress=self._heed_stop)
         report.skipped.update(unread)
         return report
 
@@ -380,18 +352,18 @@ class _Watch:
 
     def _remove(self, gone: Sequence[Path]) -> list[str]:
         """Remove the items of files that are gone, and of those in folders that are gone."""
-        if self._watcher.keep_missing:
+        if self.keep_missing:
             return []
-        found = [(path, self._collection[path]) for path in gone if path in self._collection]
+        found = [(path, self.collection[path]) for path in gone if path in self.collection]
         # A video has further items, for its moments.
         holders = {path for path in gone if is_video(path) or path.suffix.lower() not in picture_suffixes()}
         if holders:
             found += [(path, item) for path, item in self._files() if not holders.isdisjoint((path, *path.parents))]
         missing = list({item.id: item for path, item in found if stamp_of(path) is None}.values())
         if missing:
-            self._collection.remove([item.id for item in missing])
+            self.collection.remove([item.id for item in missing])
         return [str(item.path) for item in missing]
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+class _Stopped(Exception):
+    """The watch was to end in the middle of a batch; what is stored stays."""

@@ -17,13 +17,14 @@ from typing import Any
 from diptych.addresses import is_address, without_password
 from diptych.atomic_files import make_durable, read_json, write_json
 from diptych.collection.indexing.add_report import AddProgress, Progress
-from diptych.collection.root import stored_root
+from diptych.collection.root import root_of, stored_root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.opening import open_store
 from diptych.collection.store.sqlite import DATABASE, SqliteStore
 from diptych.collection.store.store import DERIVED, Store
 from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.collection.upkeep.checks import verify
+from diptych.data.remote_files import full_path
 from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
 DUMP = "collection.dump"
@@ -128,7 +129,7 @@ def restore_collection(
     try:
         problems = tuple(map(str, verify(store)))
         with store.reading() as db:
-            found = Path(os.path.abspath(os.path.join(place, _root_in(db))))
+            found = root_of(_root_in(db), place)
             n_items, n_pictures, n_captions = (
                 int(db.value(f"SELECT count(*) FROM {rows}"))
                 for rows in ("item", "item WHERE content IS NOT NULL", "caption")
@@ -176,7 +177,7 @@ def _copy_sqlite(store: SqliteStore, copy: Path) -> tuple[int, bool]:
             counts = _counts(db)
             # One file without a log, where the root is the same wherever it is restored.
             raw.execute("PRAGMA journal_mode=DELETE")
-            root = os.path.abspath(store.folder / _root_in(db))
+            root = str(root_of(_root_in(db), store.folder))
             raw.execute("UPDATE meta SET value = ? WHERE name = 'root'", (root,))
             # Without the salt, searches in a backup cannot be matched to visitors.
             raw.execute("DELETE FROM visitor_salt")
@@ -213,7 +214,7 @@ def _rename(store: Store, root: str | os.PathLike[str] | None, goal: Path | str)
     def job(db: Connection) -> None:
         db.run("UPDATE meta SET value = ? WHERE name = 'uuid'", (uuid.uuid4().hex,))
         if root is not None:
-            there = stored_root(Path(root), goal) if isinstance(goal, Path) else os.path.abspath(root)
+            there = stored_root(Path(root), goal) if isinstance(goal, Path) else str(full_path(root))
             db.run(
                 "INSERT INTO meta (name, value) VALUES ('root', ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",

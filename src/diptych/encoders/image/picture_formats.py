@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 from PIL import Image, ImageFile
 
 from diptych.data.picture_files import EXTRA, is_raw, split_moment
+from diptych.data.remote_files import RemotePath
 from diptych.encoders.image.plain_pictures import MOST_SCANS, count_scans
 from diptych.errors import InvalidInputError
 
@@ -124,6 +125,8 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     name = shown_name(os.fspath(path))
     path, _ = split_moment(path)
     try:
+        if isinstance(path, RemotePath):
+            return path.open("rb")
         _check_kind(os.stat(path).st_mode, name)
         file: BinaryIO = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it
     except FileNotFoundError as error:

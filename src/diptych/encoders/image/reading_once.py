@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from diptych.data.remote_files import RemotePath, full_path
 
 _LONGEST_TO_SHORTEST = 16
 _JPEG_SCALES = (8, 4, 2)
@@ -75,7 +77,7 @@ class Square:
 Squares = Mapping[Square, NDArray[np.uint8]]
 
 
-class HashedFile(type(Path())):  # type: ignore[misc]
+class HashedFile:
     """The path of a file that was read and hashed before, so that whoever encodes it need not do so again.
 
     It is a path like any other. Paths made from it know nothing, and it goes to other processes as a plain one.
@@ -90,15 +92,23 @@ class HashedFile(type(Path())):  # type: ignore[misc]
     squares: Squares = MappingProxyType({})
     """What networks look at, where it is at hand."""
 
-    @classmethod
-    def of(cls, path: str | Path, digest: bytes | None, status: os.stat_result | None, squares: Squares) -> HashedFile:
-        """Return a path with all that is known of its file."""
-        file = cls(path)
-        file.digest, file.status, file.squares = digest, status, squares
-        return file
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return Path, (os.fspath(self),)
+        return full_path, (str(self),)
+
+
+class _HashedLocalFile(HashedFile, type(Path())):  # type: ignore[misc]
+    pass
+
+
+class _HashedRemoteFile(HashedFile, RemotePath):
+    pass
+
+
+def hashed_path(path: Path, digest: bytes | None, status: os.stat_result | None, squares: Squares) -> Path:
+    """Return a path with all that is known of its file."""
+    file: Any = _HashedRemoteFile(path) if isinstance(path, RemotePath) else _HashedLocalFile(path)
+    file.digest, file.status, file.squares = digest, status, squares
+    return cast(Path, file)
 
 
 def held_square(picture: Any, square: Square) -> NDArray[np.uint8] | None:

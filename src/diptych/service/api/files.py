@@ -45,7 +45,7 @@ def file_response(request: Request, file: BinaryIO, media_type: str, headers: di
     if has_current_version(request, etag):
         file.close()
         return Response(status_code=304, headers=headers)
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
     headers = {**headers, "Accept-Ranges": "bytes"}
     asked = _requested_range(request, etag)
     first, last, status = 0, size - 1, 200
