@@ -224,36 +224,27 @@ def _picture_features(
     retriever: RetrieverProtocol, files: Mapping[str, StatedFile]
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Return features of pictures, and the reasons of those that cannot be read or have changed since."""
-    failures: dict[str, str] = {}
-    before: dict[str, os.stat_result] = {}
-    for key, (path, hashed) in files.items():
-        try:
-            before[key] = file_status(path)
-        except InvalidInputError as reason:
-            failures[key] = str(reason)
-            continue
-        # The one who hashed it may know it by another inode.
-        if (before[key].st_size, before[key].st_mtime_ns) != (hashed.st_size, hashed.st_mtime_ns):
-            failures[key] = CHANGED
+    failures = {key: problem for key, file in files.items() if (problem := _change(*file))}
     keys = [key for key in files if key not in failures]
     found: dict[int, AnyArray] = {}
     for batch in retriever.stream_image_features([files[key][0] for key in keys]) if keys else ():
         failures |= {keys[row]: reason for row, reason in batch.failures.items()}
         for row, features in zip(batch.rows, batch.features, strict=True):
-            if _is_still(files[keys[row]][0], before[keys[row]]):
-                found[row] = features
+            if problem := _change(*files[keys[row]]):
+                failures[keys[row]] = problem
             else:
-                failures[keys[row]] = CHANGED
+                found[row] = features
     # A cache gives first what it knows, and the order of rows must not depend on it.
     return {keys[row]: found[row] for row in sorted(found)}, failures
 
 
-def _is_still(path: Path, before: os.stat_result) -> bool:
+def _change(path: Path, hashed: os.stat_result) -> str:
+    """Return why a file is no longer the one that was hashed; empty where it is."""
     try:
         now = file_status(path)
-    except InvalidInputError:
-        return False
-    return (now.st_size, now.st_mtime_ns, now.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    except InvalidInputError as reason:
+        return str(reason)
+    return "" if (now.st_size, now.st_mtime_ns) == (hashed.st_size, hashed.st_mtime_ns) else CHANGED
 
 
 def _text_features(
