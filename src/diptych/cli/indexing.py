@@ -43,6 +43,8 @@ def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
     """Write the pictures that come packed with their captions into ``folder``, and return the file of captions."""
     if captions is not None:
         raise InvalidInputError("--from brings its own captions; leave out --captions")
+    if is_remote(folder):
+        raise InvalidInputError(f"--from writes pictures, and {folder} is only read; name a folder of this machine")
     unpack_pictures(packed.expanduser(), folder)
     return str(folder / CAPTIONS_FILE)
 
