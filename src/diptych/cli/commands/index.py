@@ -118,7 +118,7 @@ def index(
             help="The folder of the pictures of a collection that was copied, moved or restored; files are opened only "
             "below it. By default FOLDER.",
             parser=folder_or_address,
-            metavar="DIRECTORY",
+            metavar="<dir>",
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,

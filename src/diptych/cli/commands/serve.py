@@ -51,7 +51,7 @@ def serve(
         typer.Option(
             help="The folder of the pictures of a collection that was copied, moved or restored; once for each FOLDER.",
             parser=folder_or_address,
-            metavar="DIRECTORY",
+            metavar="<dir>",
         ),
     ] = None,
     replica: Annotated[

@@ -164,7 +164,7 @@ def restore(
         typer.Option(
             help="The folder of the pictures; files are opened only below it.",
             parser=folder_or_address,
-            metavar="DIRECTORY",
+            metavar="<dir>",
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -117,7 +117,7 @@ class Adding:
         pending, facts = video.pending, video.facts
         if pending.path is None or not is_video(pending.path) or not isinstance(facts, FileFacts):
             return
-        moments = {moment_path(pending.path, seconds): facts for seconds, facts in facts.moments}
+        moments = {moment_path(pending.path, seconds): moment for seconds, moment in facts.moments}
         before = self._moments_of(pending.path)
         self.stale += [item for name, item in before.items() if name not in map(self._root.stored, moments)]
         for path, moment in moments.items():
