@@ -14,7 +14,7 @@ SESSION = "/v1/session"
 # They compute and change nothing, so everyone on this machine may ask.
 ASKING = {"search", "searchWithPicture", "explainAnswer"}
 # What people did is theirs: it is not shown without token or page.
-PRIVATE = {"exportClicks", "getQueryLog"}
+PRIVATE = {"exportClicks", "getQueryLog", "getLearning", "listRehearsals"}
 # What a service that only reads still remembers.
 REMEMBERED = {"recordClick", "upload"}
 

@@ -195,18 +195,6 @@ def test_many_threads_write_and_read_at_once(client: httpx.Client) -> None:
     assert client.get(ITEMS, params={"limit": 1}).json()["total"] == 68
 
 
-def test_writes_need_the_token(service: Any) -> None:
-    with httpx.Client(base_url=service.url) as stranger:
-        item = first_item(stranger)["id"]
-        for answer in (
-            stranger.post(ITEMS, json={"captions": ["a"]}),
-            stranger.patch(f"{ITEMS}/{item}", json={}),
-            stranger.delete(f"{ITEMS}/{item}"),
-            stranger.post("/v1/uploads", files={"picture": ("x", picture())}),
-        ):
-            assert problem(answer) == (401, "token-needed")
-
-
 def test_writes_that_wait_together_are_made_one_after_the_other_and_fail_alone(running_service: Any) -> None:
     service = running_service()
     folder = service.folders["scenes"] / ".diptych"

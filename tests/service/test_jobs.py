@@ -211,20 +211,6 @@ def test_a_job_is_followed_until_it_is_over_or_the_service_ends(running_service:
             assert list(lines) == []
 
 
-def test_jobs_need_the_token_and_a_service_that_writes(running_service: Start) -> None:
-    service = running_service(read_only=True)
-    assert httpx.post(service.url + JOBS, json={"kind": "index"}).status_code == 401
-    refused = httpx.post(service.url + JOBS, json={"kind": "index"}, headers=service.headers)
-    assert refused.status_code == 403
-    assert httpx.get(service.url + JOBS).json() == {"jobs": []}
-
-
-def test_beyond_this_machine_jobs_are_followed_with_the_token(running_service: Start) -> None:
-    service = running_service(public=True)
-    assert httpx.get(f"{service.url}{JOBS}/any/events").status_code == 401
-    assert httpx.get(f"{service.url}{JOBS}/any/events", headers=service.headers).status_code == 404
-
-
 def test_jobs_survive_the_end_of_the_service(running_service: Start) -> None:
     service = running_service()
     with httpx.Client(base_url=service.url, headers=service.headers) as client:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.manifold import trustworthiness
 
-from diptych.collection import Collection, Item, Record
-from diptych.service.maps import has_map, make_map, map_path, map_sample, plane, read_map
+from diptych.collection import Collection, Record
+from diptych.service.maps import has_map, make_map, map_path, plane, read_map
 from diptych.space import SPACE_NAMES, Space
 
 
@@ -95,15 +95,6 @@ def test_progress_is_told_and_can_stop_the_work(collection: Collection) -> None:
         make_map(collection, stop, most=30)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_sample_is_bounded_and_spread_over_labels() -> None:
-    labels = ["common"] * 90 + ["rare"] * 5
-    items = [Item(f"i{row}", None, None, labels=(label,)) for row, label in enumerate(labels)]
-    chosen = map_sample(items, {item.id: 2 for item in items}, most=20, seed=0)
-    assert len(chosen) == 10
-    assert sum(item.labels == ("rare",) for item in chosen) == 5
-    assert map_sample(items, {"i3": 1}, most=20, seed=0) == [items[3]]
 
 
 @pytest.mark.parametrize("n_items", [0, 1, 2, 5])

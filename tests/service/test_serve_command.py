@@ -301,22 +301,3 @@ def test_collections_get_names_of_their_own(own_scene_collection: Path) -> None:
     for names in (["a"], ["a", "a"], ["a", "../b"], ["a", ""]):
         with pytest.raises(InvalidInputError, match="--name"):
             served_collections(twice, names)
-
-
-def test_help_explains_every_option() -> None:
-    text = re.sub(r"\s+", " ", run("--help").stdout)
-    for option in ("--host", "--port", "--open", "--watch", "--workers", "--read-only", "--no-click-log"):
-        assert option in text
-    for option in (
-        "--no-visitors",
-        "--allow-host",
-        "--rate-limit",
-        "--max-upload",
-        "--log-format",
-        "--quiet",
-        "--index",
-        "--name",
-        "--watch",
-    ):
-        assert option in text
-    assert "DIPTYCH_TOKEN" in text

@@ -19,6 +19,7 @@ from diptych.collection.store.model_history import LearningRecord
 from diptych.errors import DiptychError
 from diptych.retriever.explaining.explanation import Explanation
 from diptych.service import api
+from diptych.service.clicks.interleavings import InterleavingReport
 from diptych.service.clicks.reports import QueryReport
 from diptych.service.jobs.store import Job
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
@@ -167,9 +168,9 @@ class Operations:
     clicks = Operation(bytes, "GET ~/clicks", "format")
     forget = Operation(type(None), "DELETE ~/clicks")
     query_log = Operation(QueryReport, "GET ~/query-log")
-    interleave = Operation(api.clicks.InterleavingDocument, "POST ~/interleaving", "a", "b")
+    interleave = Operation(InterleavingReport, "POST ~/interleaving", "a", "b")
     interleavings = Operation(api.clicks.InterleavingList, "GET ~/interleaving")
-    stop_interleaving = Operation(api.clicks.InterleavingDocument, "DELETE ~/interleaving")
+    stop_interleaving = Operation(InterleavingReport, "DELETE ~/interleaving")
 
     _connect: Callable[..., Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -111,38 +111,6 @@ def _fit_to_square(places: FloatArray) -> FloatArray:
     return np.asarray(np.clip((places - (low + high) / 2) / span + 0.5, 0.0, 1.0))
 
 
-def map_sample(items: Iterable[Item], costs: Mapping[str, int], most: int, seed: int) -> list[Item]:
-    """Return items whose points, ``costs`` by id, are at most ``most`` together, in the order of addition.
-
-    Where there are too many, labels take turns, so that a rare label is seen beside a common one; within a label items
-    are drawn at random. Items without points are left out.
-    """
-    usable = [item for item in items if costs.get(item.id, 0) > 0]
-    if sum(costs[item.id] for item in usable) <= most:
-        return usable
-    chosen: set[str] = set()
-    left = most
-    for item in _in_turns(usable, seed):
-        if costs[item.id] <= left:
-            chosen.add(item.id)
-            left -= costs[item.id]
-        if left <= 0:
-            break
-    return [item for item in usable if item.id in chosen]
-
-
-def _in_turns(items: list[Item], seed: int) -> list[Item]:
-    order = np.random.default_rng(seed).permutation(len(items))
-    seen: dict[str, int] = {}
-    turns = []
-    for row in order.tolist():
-        label = items[row].labels[0] if items[row].labels else ""
-        seen[label] = seen.get(label, 0) + 1
-        turns.append((seen[label], row))
-    # The draw decides among those of one turn; sorting is stable.
-    return [items[row] for _, row in sorted(turns, key=lambda turn: turn[0])]
-
-
 def make_map(
     collection: Collection,
     progress: Progress | None = None,
@@ -155,7 +123,7 @@ def make_map(
 
     As in figure 5 of Zhang et al. (MNiL): what lies near each other in the space lies near each other on the map,
     pictures and texts alike. Each item brings its picture and its first caption; ``most`` bounds the number of points,
-    and a larger collection is drawn from, label by label. ``retriever`` names the one whose points are shown, by
+    and of a larger collection items are drawn at random. ``retriever`` names the one whose points are shown, by
     default the active one. ``progress`` is told how much is done of how much, and stops the work by raising. The result
     counts items and points; :func:`read_map` returns the map itself.
     """
@@ -195,10 +163,10 @@ def _map_entries(
     pictures = dict(zip(*collection.points("image", None, retriever), strict=True))
     first_captions = [item.caption_ids[0] for item in items if item.caption_ids]
     texts = dict(zip(*collection.points("text", first_captions, retriever), strict=True))
-    costs = {
-        item.id: (item.id in pictures) + (bool(item.caption_ids) and item.caption_ids[0] in texts) for item in items
-    }
-    chosen = map_sample(items, costs, most, seed)
+    usable = [item for item in items if item.id in pictures or (item.caption_ids and item.caption_ids[0] in texts)]
+    n_shown = min(len(usable), max(1, most // 2)) if len(pictures) + len(texts) > most else len(usable)
+    drawn = set(np.random.default_rng(seed).permutation(len(usable))[:n_shown].tolist())
+    chosen = [item for place, item in enumerate(usable) if place in drawn]
     with_picture = [item for item in chosen if item.id in pictures]
     with_text = [item for item in chosen if item.caption_ids and item.caption_ids[0] in texts]
     entries = [{"kind": "image", "id": item.id, **_label(item)} for item in with_picture]

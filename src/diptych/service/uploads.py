@@ -227,10 +227,9 @@ def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
         raise InvalidInputError(f"{collection.root} is only read; put the picture there by other means and index again")
     folder = collection.root / _FOLDER
     folder.mkdir(exist_ok=True)
-    digest = hashlib.sha256()
     file.seek(0)
-    while block := file.read(1 << 20):
-        digest.update(block)
+    # Typed as a file that can be read into a buffer, as every binary file can.
+    digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
     target = folder / f"{digest.hexdigest()[:32]}{suffix}"
     # A file of that name has the same content already.
     if not target.exists():

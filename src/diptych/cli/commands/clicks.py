@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from diptych.benchmark.query_analysis import LoggedQueries
     from diptych.collection import Collection
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.interleavings import Interleaving, InterleavingReport
+    from diptych.service.clicks.interleavings import InterleavingReport
 
 clicks = typer.Typer(
     cls=Group,
@@ -173,45 +174,30 @@ def interleave(
             log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
         if stop:
             log.stop_interleaving()
-        ready = {(one.name, one.fingerprint) for one in stored.values() if one.ready}
-        compared = [(report, _state(report.interleaving, ready)) for report in log.interleavings()]
+        compared = log.interleavings(stored.values())
     if as_json:
-        print_json([_interleaving_facts(report, state) for report, state in compared])
+        print_json([asdict(report) for report in compared])
         return
     counted = numbers("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p")
     print_listing(
         compared,
         ["a", "b", "since", "until", *counted],
-        lambda each: _interleaving_cells(*each),
+        _interleaving_cells,
         as_json=False,
         empty="No two search models have been compared yet; name two to start.",
     )
-    if any(state == "waiting" for _, state in compared):
+    if any(report.state == "waiting" for report in compared):
         results().print("One of the two is no longer there as it was; the search model in use answers alone.")
 
 
-def _state(one: Interleaving, ready: set[tuple[str, str]]) -> str:
-    """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
-    if one.stopped is not None:
-        return "stopped"
-    return "running" if {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= ready else "waiting"
-
-
-def _interleaving_facts(report: InterleavingReport, state: str) -> dict[str, object]:
-    from dataclasses import asdict
-
-    plain = asdict(report)
-    return {**plain.pop("interleaving"), **plain, "p_value": report.p_value, "state": state}
-
-
-def _interleaving_cells(report: InterleavingReport, state: str) -> list[str]:
-    one = report.interleaving
+def _interleaving_cells(report: InterleavingReport) -> list[str]:
     since, until = (
-        None if moment is None else datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
-        for moment in (one.started, one.stopped)
+        None if moment is None else datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
+        for moment in (report.started, report.stopped)
     )
     counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
-    return [one.a, one.b, since or "", until or state, *(f"{count:,}" for count in counts), f"{report.p_value:.3g}"]
+    numbers = [f"{count:,}" for count in counts]
+    return [report.a, report.b, since or "", until or report.state, *numbers, f"{report.p_value:.3g}"]
 
 
 @clicks.command()

@@ -6,25 +6,24 @@ import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, status
 from fastapi.responses import StreamingResponse
 from pydantic import Field, with_config
 
-from diptych.collection import Collection
-from diptych.service.api.documents import DOCUMENTED, Document, Fingerprint, RequestDocument, with_examples
+from diptych.service.api.documents import DOCUMENTED, Document, RequestDocument, with_examples
 from diptych.service.api.retrievers import usable_retriever
 from diptych.service.clicks import ClickLog, UnknownSearchError
 from diptych.service.clicks.exports import ExportFormat, ExportKind
 from diptych.service.clicks.interleavings import InterleavingReport
 from diptych.service.clicks.records import ClickKind, InterleavingError
-from diptych.service.clicks.reports import QueryReport, iso_time
+from diptych.service.clicks.reports import QueryReport
 from diptych.service.context import Clicking, Context, Hosted, Reading, Visitor, Writing
 from diptych.service.problems import Problem, problem_response, sentence
 
 with_config(DOCUMENTED)(QueryReport)
+with_config(DOCUMENTED)(InterleavingReport)
 
 
 class InterleavingRequest(RequestDocument):
@@ -36,39 +35,10 @@ class InterleavingRequest(RequestDocument):
     b: str = Field(min_length=1, max_length=200)
 
 
-class InterleavingDocument(Document):
-    """Two search models that answered the same searches together, and whose answers were clicked."""
-
-    a: str
-    a_fingerprint: Fingerprint
-    b: str
-    b_fingerprint: Fingerprint
-    state: Literal["running", "waiting", "stopped"]
-    """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
-    started: str
-    """Since when, ISO 8601."""
-    stopped: str | None
-    """Until when; null while it goes on."""
-    searches: int
-    """How many searches both answered."""
-    clicks_a: int
-    """Clicked answers that the one picked."""
-    clicks_b: int
-    """Clicked answers that the other picked."""
-    wins_a: int
-    """Searches in which more of the one's answers were clicked."""
-    wins_b: int
-    """Searches in which more of the other's were."""
-    ties: int
-    """Searches in which as many were, and any at all."""
-    p_value: float
-    """How likely so uneven a split of the wins is if neither is better: the exact sign test, two-sided."""
-
-
 class InterleavingList(Document):
     """Each two search models that were interleaved."""
 
-    interleavings: list[InterleavingDocument]
+    interleavings: list[InterleavingReport]
     """The latest first; at most that one runs."""
 
 
@@ -223,12 +193,12 @@ _CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two search 
     dependencies=[Writing],
     responses=_CONFLICT,
 )
-def start_interleaving(hosted: Hosted, log: RequestClickLog, request: InterleavingRequest) -> InterleavingDocument:
+def start_interleaving(hosted: Hosted, log: RequestClickLog, request: InterleavingRequest) -> InterleavingReport:
     """Let two search models (retrievers) answer searches for pictures together, and count whose answers are clicked."""
     a, b = (usable_retriever(hosted.collection, name) for name in (request.a, request.b))
     try:
         log.start_interleaving(a=(a.name, a.fingerprint), b=(b.name, b.fingerprint))
-        return _documents(hosted.collection, log.interleavings())[0]
+        return log.interleavings(hosted.collection.retrievers())[0]
     except InterleavingError as error:
         raise Problem(409, "interleaving-running", f"Another one runs: {error}.") from None
 
@@ -236,32 +206,14 @@ def start_interleaving(hosted: Hosted, log: RequestClickLog, request: Interleavi
 @interleaving_router.get(_INTERLEAVING, operation_id="listInterleavings")
 def list_interleavings(hosted: Hosted, log: RequestClickLog) -> InterleavingList:
     """Count, for each two search models that were interleaved, the searches and whose answers were clicked."""
-    return InterleavingList(interleavings=_documents(hosted.collection, log.interleavings()))
+    return InterleavingList(interleavings=log.interleavings(hosted.collection.retrievers()))
 
 
 @interleaving_router.delete(_INTERLEAVING, operation_id="stopInterleaving", dependencies=[Writing])
-def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocument:
+def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingReport:
     """Let the search model in use answer alone again; what was counted stays."""
     try:
-        number = log.stop_interleaving().number
-        reports = [report for report in log.interleavings() if report.interleaving.number == number]
+        log.stop_interleaving()
     except InterleavingError:
         raise Problem(404, "no-interleaving", "No two search models are interleaved; there is none to stop.") from None
-    return _documents(hosted.collection, reports)[0]
-
-
-def _documents(collection: Collection, reports: list[InterleavingReport]) -> list[InterleavingDocument]:
-    stored = {(one.name, one.fingerprint) for one in collection.retrievers() if one.ready}
-    documents = []
-    for report in reports:
-        one = report.interleaving
-        is_whole = {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored
-        told = {
-            "state": "stopped" if one.stopped is not None else "running" if is_whole else "waiting",
-            "started": iso_time(one.started),
-            "stopped": None if one.stopped is None else iso_time(one.stopped),
-            "p_value": report.p_value,
-        }
-        members = {**asdict(report), **asdict(one), **told}
-        documents.append(InterleavingDocument.model_validate(members, extra="ignore"))
-    return documents
+    return log.interleavings()[0]

@@ -193,6 +193,6 @@ def get_map(hosted: Hosted, retriever: Annotated[RetrieverChoice, Query()] = Non
 
 def _map_note(kept: dict[str, Any], stale: bool) -> str:
     shown, total = kept["items_in_map"], kept["items_total"]
-    sampled = f"A sample of {shown:,} of {total:,} items, spread over the labels. " if shown < total else ""
+    sampled = f"A sample of {shown:,} of {total:,} items. " if shown < total else ""
     changed = "Items have changed since the map was made; redraw it to see them." if stale else ""
     return (sampled + changed).strip()

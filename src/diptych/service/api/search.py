@@ -28,8 +28,7 @@ from diptych.service.api.documents import (
     with_examples,
 )
 from diptych.service.clicks.interleaved_search import interleaved_answers
-from diptych.service.clicks.records import InterleavedPage
-from diptych.service.clicks.reports import iso_time
+from diptych.service.clicks.records import InterleavedPage, iso_time
 from diptych.service.context import Clicking, Context, Decoding, Hosted, Reading, Searching, ServiceContext, Visitor
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem

@@ -8,10 +8,10 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Result, Store
@@ -29,6 +29,9 @@ from diptych.service.clicks.records import (
 )
 from diptych.service.clicks.reports import LogCounts, QueryReport
 from diptych.service.clicks.searches import Click, PendingSearch, search_identity, write_searches
+
+if TYPE_CHECKING:
+    from diptych.collection import StoredRetriever
 
 BATCH_SECONDS = 0.1
 RETRY_SECONDS = 1.0
@@ -192,11 +195,11 @@ class ClickLog:
         """Answer searches as usual from now on; what was counted stays."""
         return self._write(lambda db: interleavings.stop(db, self._clock()), [])
 
-    def interleavings(self) -> list[InterleavingReport]:
-        """Return what came out of each interleaving, the latest first."""
+    def interleavings(self, stored: Iterable[StoredRetriever] = ()) -> list[InterleavingReport]:
+        """Return what came out of each interleaving, the latest first; one runs while ``stored`` has both."""
         self._flush_if_possible()
         with self.store.reading() as db:
-            return interleavings.interleaving_reports(db)
+            return interleavings.interleaving_reports(db, stored)
 
     def report(self, days: int = 30) -> QueryReport:
         """Return what was asked and clicked on each of the last days, which queries are frequent and which fail."""

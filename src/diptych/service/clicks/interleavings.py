@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from diptych.collection.store.dialect import Connection
-from diptych.service.clicks.records import NEGATIVE_CLICK, InterleavingError
+from diptych.service.clicks.records import NEGATIVE_CLICK, InterleavingError, iso_time
+
+if TYPE_CHECKING:
+    from diptych.collection import StoredRetriever
 
 _INTERLEAVINGS = "SELECT id, a, a_fingerprint, b, b_fingerprint, started, stopped FROM interleaving"
 _CLICKS = """
@@ -70,52 +75,72 @@ def stop(db: Connection, time: float) -> Interleaving:
 
 @dataclass(frozen=True)
 class InterleavingReport:
-    """How many searches two retrievers answered together, and how the clicks fell.
+    """Two search models that answered the same searches together, and whose answers were clicked.
 
-    ``clicks_a`` and ``clicks_b`` count clicked items by the retriever whose pick they were. A search is won by the one
-    with more of them; ``ties`` are searches with as many for each, and at least one. A wish for less of an item is no
-    click.
+    A search is won by the model with more clicked answers. A wish for less of an item is no click.
     """
 
-    interleaving: Interleaving
+    a: str
+    a_fingerprint: str
+    b: str
+    b_fingerprint: str
+    state: Literal["running", "waiting", "stopped"]
+    """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
+    started: str
+    """Since when, ISO 8601."""
+    stopped: str | None
+    """Until when; null while it goes on."""
     searches: int
+    """How many searches both answered."""
     clicks_a: int
+    """Clicked answers that the one picked; an answer counts once in each search."""
     clicks_b: int
+    """Clicked answers that the other picked."""
     wins_a: int
+    """Searches in which more of the one's answers were clicked."""
     wins_b: int
+    """Searches in which more of the other's were."""
     ties: int
-
-    @property
-    def p_value(self) -> float:
-        """How likely so uneven a split of the searches is if neither is better: the two-sided exact sign test.
-
-        Ties are left out, as Dixon and Mood (1946) do.
-        """
-        # Imported lazily: opening a log does not need scipy.
-        from scipy.stats import binomtest
-
-        decided = self.wins_a + self.wins_b
-        return float(binomtest(self.wins_a, decided).pvalue) if decided else 1.0
+    """Searches in which as many were, and any at all."""
+    p_value: float
+    """How likely so uneven a split of the wins is if neither is better: the exact sign test, two-sided."""
 
 
-def interleaving_reports(db: Connection) -> list[InterleavingReport]:
-    """Count for each interleaving, the latest first."""
-    return [_report(db, Interleaving(*row)) for row in db.rows(f"{_INTERLEAVINGS} ORDER BY id DESC")]
+def sign_test(wins_a: int, wins_b: int) -> float:
+    """Return the p-value of the two-sided exact sign test; ties are left out, as Dixon and Mood (1946) do."""
+    # Imported lazily: opening a log does not need scipy.
+    from scipy.stats import binomtest
+
+    decided = wins_a + wins_b
+    return float(binomtest(wins_a, decided).pvalue) if decided else 1.0
 
 
-def _report(db: Connection, one: Interleaving) -> InterleavingReport:
-    searches = db.value("SELECT count(DISTINCT search) FROM draft WHERE interleaving = ?", (one.number,))
-    # An item counts once in each search, however often it was clicked.
+def interleaving_reports(db: Connection, stored: Iterable[StoredRetriever] = ()) -> list[InterleavingReport]:
+    """Count for each interleaving, the latest first; ``stored`` are the retrievers that can answer."""
+    ready = {(one.name, one.fingerprint) for one in stored if one.ready}
+    return [_report(db, Interleaving(*row), ready) for row in db.rows(f"{_INTERLEAVINGS} ORDER BY id DESC")]
+
+
+def _report(db: Connection, one: Interleaving, ready: set[tuple[str, str]]) -> InterleavingReport:
     picked: dict[int, dict[str, set[str]]] = defaultdict(lambda: {"a": set(), "b": set()})
     for search, item, place, teams in db.rows(_CLICKS, (one.number, NEGATIVE_CLICK)):
         picked[search][teams[place]].add(item)
     counts = [(len(items["a"]), len(items["b"])) for items in picked.values()]
+    wins_a, wins_b = sum(a > b for a, b in counts), sum(a < b for a, b in counts)
+    is_whole = {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= ready
     return InterleavingReport(
-        one,
-        searches,
+        one.a,
+        one.a_fingerprint,
+        one.b,
+        one.b_fingerprint,
+        state="stopped" if one.stopped is not None else "running" if is_whole else "waiting",
+        started=iso_time(one.started),
+        stopped=None if one.stopped is None else iso_time(one.stopped),
+        searches=db.value("SELECT count(DISTINCT search) FROM draft WHERE interleaving = ?", (one.number,)),
         clicks_a=sum(a for a, _ in counts),
         clicks_b=sum(b for _, b in counts),
-        wins_a=sum(a > b for a, b in counts),
-        wins_b=sum(b > a for a, b in counts),
-        ties=sum(a == b for a, b in counts),
+        wins_a=wins_a,
+        wins_b=wins_b,
+        ties=len(counts) - wins_a - wins_b,
+        p_value=sign_test(wins_a, wins_b),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from diptych.errors import DiptychError, InvalidInputError
@@ -87,3 +88,8 @@ class InterleavedPage:
 def writable(text: str) -> str:
     """Return a text as it can be stored: half a surrogate pair becomes a question mark, NUL the replacement sign."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def iso_time(time: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601, in UTC and to the second."""
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")

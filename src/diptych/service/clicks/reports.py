@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from diptych.collection.store.dialect import Connection
-from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain
+from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain, iso_time
 
 if TYPE_CHECKING:
     from diptych.encoders import Visualness, VisualQuery
@@ -270,8 +270,3 @@ def _day(db: Connection, start: float, end: float) -> DayCount:
     searches = db.value(_SEARCHES_OF_DAY, (start, end))
     clicks = db.value(_CLICKS_OF_DAY, (start, end, NEGATIVE_CLICK))
     return DayCount(datetime.fromtimestamp(start).date().isoformat(), searches, clicks)
-
-
-def iso_time(time: float) -> str:
-    """Return a time in seconds since 1970 as ISO 8601, in UTC and to the second."""
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
