@@ -19,7 +19,7 @@ heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
 .PHONY: help strace run test test-all test-methods test-collection test-service test-page test-documents lint types \
-	quick browser docs-check package docs format bench campaigns \
+	quick browser docs-check package docs format bench pages campaigns \
 	lock notice audit advisories sbom container pin-base clean
 
 help: ## print the targets
@@ -101,6 +101,9 @@ format: $(READY) ## apply ruff's fixes and format
 
 bench: $(READY) ## measure speed beside peers and write docs/performance.md; SCRIPTS="start search" measures some
 	@$(BIN)/python -m bench.run $(SCRIPTS)
+
+pages: $(READY) ## write the tables of the documents anew from bench/results
+	@$(BIN)/diptych bench pages bench/results docs
 
 # Each adds to the record of trials, bench/results/reliability.jsonl. TMPDIR=/dev/shm is quicker. Without TRIALS, each
 # campaign has as many as it is made for; MINUTES are those of each kind of input, and of the load.

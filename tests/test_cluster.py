@@ -16,8 +16,7 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 from diptych import Retriever
-from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.running import Catalogue, OwnData, run_benchmark
+from diptych.benchmark import Catalogue, OwnData, Record, ResultFolder, run_benchmark
 from diptych.cli import app
 from diptych.cluster import connect, open_workers
 from diptych.collection import Collection

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from diptych.benchmark import published_map
-from diptych.benchmark.studies.costa_pereira import (
+from diptych.benchmark.papers.costa_pereira import (
     COSTA_PEREIRA,
     CorrelatedPairs,
     CostaPereiraReport,
     CostaPereiraTask,
     KernelChoice,
+    MapRow,
     _distance_rows,
+    costa_pereira_tables,
     kernel_choices,
     refit_choices,
     run_costa_pereira,
     validation_split,
 )
+from diptych.benchmark.reporting import as_markdown
 from diptych.benchmark.task import find_by_name
-from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira
+from diptych.cli.bench.studies import _figures as figures_of
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP
@@ -57,6 +57,12 @@ def splits() -> DatasetSplits:
     return DatasetSplits(train=histograms(100, 0), test=histograms(60, 1))
 
 
+def row(report: CostaPereiraReport, table: str, method: str, detail: str | None = None) -> MapRow:
+    """Return the row of ``method`` in one of the tables."""
+    rows: tuple[MapRow, ...] = getattr(report, table)
+    return next(one for one in rows if one.method == method and detail in (None, one.detail))
+
+
 def small_task(splits: DatasetSplits, **changes: object) -> CostaPereiraTask:
     source = Dataset("small", "", "", "", "", "", loader=lambda: splits)
     settings = {"components": (2, 4), "few_components": (2, 4), "source": source} | changes
@@ -80,11 +86,11 @@ def test_the_tables_of_the_paper_are_complete(report: CostaPereiraReport) -> Non
 
 
 def test_printed_numbers_stand_beside_ours(report: CostaPereiraReport) -> None:
-    nearest = report.row("distances", "SCM", "pearson").published
+    nearest = row(report, "distances", "SCM", "pearson").published
     assert (nearest.image_query, nearest.text_query) == (0.388, 0.285)
-    assert report.row("correlation", "CM-CFA").published == published_map("004", "Table VI", "Wikipedia", "CM-CFA")
-    assert report.row("test", "SCM").published.average == pytest.approx(0.320)
-    assert report.row("test", "Random").published.image_query == 0.119
+    assert row(report, "correlation", "CM-CFA").published == published_map("004", "Table VI", "Wikipedia", "CM-CFA")
+    assert row(report, "test", "SCM").published.average == pytest.approx(0.320)
+    assert row(report, "test", "Random").published.image_query == 0.119
     for task in COSTA_PEREIRA:
         assert (task.published("test", "SM", "test set") is None) == (task.name == "pascal")
     assert find_by_name("data set", "tvgraz", COSTA_PEREIRA).published("test", "CM", "test set").image_query == 0.507
@@ -93,16 +99,18 @@ def test_printed_numbers_stand_beside_ours(report: CostaPereiraReport) -> None:
 def test_random_is_the_exact_chance_level(report: CostaPereiraReport, splits: DatasetSplits) -> None:
     model = KCCA(n_components=2).fit(*splits.train.aligned())
     chance = evaluate_retrieval(model, Retrieval(splits.test, splits.test))
-    random = report.row("test", "Random")
+    random = row(report, "test", "Random")
     assert random.image_query == pytest.approx(chance.image_query.chance[AP()], abs=1e-12)
     assert random.text_query == pytest.approx(chance.text_query.chance[AP()], abs=1e-12)
-    assert min(row.average for row in report.test[:3]) > random.average + 0.1
-    assert report.gain("Random") == pytest.approx(100 * (report.row("test", "SCM").average / random.average - 1))
+    assert min(one.average for one in report.test[:3]) > random.average + 0.1
+    gain = 100 * (row(report, "test", "SCM").average / random.average - 1)
+    tables = costa_pereira_tables(json.loads(json.dumps(report.as_json())))
+    assert f"Random {gain:+.1f} %" in tables["test"].notes[0]
 
 
 def test_the_compared_distance_is_the_one_that_was_tuned(report: CostaPereiraReport) -> None:
-    assert report.row("distances", "CM", "cosine").average == report.row("correlation", "CM-KCCA").average
-    assert report.row("distances", "SM", "pearson").average == report.representations[0].average
+    assert row(report, "distances", "CM", "cosine").average == row(report, "correlation", "CM-KCCA").average
+    assert row(report, "distances", "SM", "pearson").average == report.representations[0].average
 
 
 def test_no_number_depends_on_the_arbitrary_signs_of_components(splits: DatasetSplits) -> None:
@@ -122,10 +130,12 @@ def test_no_number_depends_on_the_arbitrary_signs_of_components(splits: DatasetS
     centred = [replace(encoded, space=Space("pearson")).evaluate([AP()]).average(AP()) for encoded in matching]
     assert np.ptp(centred) > 0.01
     task = small_task(splits)
-    shown = [next(row for row in _distance_rows(task, {"CM": one}) if row.detail == "pearson") for one in matching[:2]]
-    for row in shown:
-        assert row.sign_range == pytest.approx((min(centred), max(centred)), abs=1e-9)
-        assert row.average == pytest.approx(np.mean(centred), abs=0.02)
+    shown = [
+        next(found for found in _distance_rows(task, {"CM": one}) if found.detail == "pearson") for one in matching[:2]
+    ]
+    for one in shown:
+        assert one.sign_range == pytest.approx((min(centred), max(centred)), abs=1e-9)
+        assert one.average == pytest.approx(np.mean(centred), abs=0.02)
 
 
 def test_pairs_are_counted_by_category(report: CostaPereiraReport, splits: DatasetSplits) -> None:
@@ -167,29 +177,27 @@ def test_categories_and_confusion_belong_to_the_same_rankings(
 ) -> None:
     sizes = {name: int((splits.test.labels == name).sum()) for name in ("art", "music", "sport")}
     for method in ("SCM", "SM", "CM"):
-        detail, row = report.details[method], report.row("test", method)
+        detail, tested = report.details[method], row(report, "test", method)
         for way in DIRECTIONS:
             weighted = sum(sizes[name] * detail.categories[way][name] for name in sizes) / 60
-            assert weighted == pytest.approx(getattr(row, way), abs=1e-12)
+            assert weighted == pytest.approx(getattr(tested, way), abs=1e-12)
             counts = detail.confusion[way].counts.sum(axis=1)
             assert counts.tolist() == list(sizes.values())
             assert len(detail.precision[way]) == 11
             assert (np.diff(detail.precision[way]) <= 1e-12).all()
 
 
-def test_figures_tables_and_numbers_come_out(report: CostaPereiraReport, tmp_path: Path) -> None:
+def test_figures_tables_and_numbers_come_out(report: CostaPereiraReport) -> None:
     one = replace(report, details={"SCM": report.details["SCM"]})
-    names = {path.name for path in draw_costa_pereira([one], tmp_path)}
+    names = {name for name, _ in figures_of(one)}
     kinds = ("precision-recall", "categories-scm", "confusion-scm")
     assert names == {f"costa-pereira-small-{kind}.png" for kind in kinds}
     document = json.loads(json.dumps(report.as_json()))
-    assert document["test"][0]["average"] == report.row("test", "SCM").average
+    assert document["test"][0]["average"] == row(report, "test", "SCM").average
     assert set(document["figures"]) == {"SCM", "SM", "CM", "chance"}
-    console = Console(file=io.StringIO(), width=200)
-    print_costa_pereira(report, console)
-    text = console.file.getvalue()
+    text = "\n".join(map(as_markdown, costa_pereira_tables(document).values()))
     assert "0.388" in text
-    assert f"{report.row('test', 'SM').image_query:.4f}" in text
+    assert f"{row(report, 'test', 'SM').image_query:.4f}" in text
 
 
 def test_two_runs_are_alike(report: CostaPereiraReport, splits: DatasetSplits) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from diptych.benchmark import Catalogue
 from diptych.benchmark.reporting import (
     MethodResults,
     Report,
@@ -21,13 +22,12 @@ from diptych.benchmark.reporting import (
     as_latex,
     build_report,
     group_records,
-    leaderboard,
+    leaderboard_table,
     published_beside,
     sample_sheets,
 )
 from diptych.benchmark.reporting.results import query_names, query_shares
 from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.running import Catalogue
 from diptych.cli.bench.run import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
@@ -221,7 +221,7 @@ def test_a_method_without_all_folds_is_listed_and_not_compared(records: list[Rec
     task = group_records(kept)[0]
     assert "cfa" not in task.letters
     assert "sm" in task.letters
-    board = leaderboard(task)
+    board = leaderboard_table(task)
     assert any("Not run on all folds" in note and "CFA" in note for note in board.notes)
     assert "CFA" in {row[1] for row in board.rows}
 

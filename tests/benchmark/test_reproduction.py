@@ -12,8 +12,11 @@ from typer.testing import CliRunner
 
 from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting import reproduction_page
+from diptych.benchmark.reporting.pages import made_pages, made_table
 from diptych.benchmark.reporting.reproduction import Answer, Ours, StoredResults, answer_rows
+from diptych.benchmark.results import Record, ResultFolder
 from diptych.cli.app import app
+from diptych.errors import InvalidInputError, UnknownNameError
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -45,9 +48,15 @@ def test_no_row_is_without_an_answer(answers: tuple[Answer, ...]) -> None:
     assert sum(one.ours is not None for one in answers) >= 300
 
 
-def test_the_page_is_what_the_command_makes_of_the_stored_results(answers: tuple[Answer, ...]) -> None:
-    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert page == reproduction_page(answers), "run `diptych bench reproduction` again, as the page says"
+def test_every_made_page_is_what_the_command_makes_of_the_stored_results(results: StoredResults) -> None:
+    made = made_pages(results, ROOT / "docs")
+    stale = [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run `diptych bench pages bench/results docs`"
+    assert {"benchmark.md", "findings.md", "neural-benchmark.md", "reproduction.md"} <= {path.name for path in made}
+
+
+def test_the_page_has_a_row_for_every_number(answers: tuple[Answer, ...]) -> None:
+    page = reproduction_page(answers)
     rows = [line for line in page.splitlines() if line.startswith("|") and line.count(" | ") == 8]
     assert len(rows) - page.count("| method | data |") == len(answers)
 
@@ -59,10 +68,10 @@ def test_values_are_those_of_the_stored_results(results: StoredResults, answers:
     assert found.value == pytest.approx(100 * rank_one)
     assert found.command == "diptych bench run --task extendable-wikipedia-seen --method sm"
     assert ours(answers, paper="000", dataset="Pascal Sentence", metric="capacity_pairs").value == 1000
-    pairwise = {row["name"]: row for row in results.studies["pairwise-wikipedia"]["rows"]}
+    (stored,) = results.folds("pairwise-wikipedia", "cca")
     cca = {"paper": "001", "table": "Table 1", "method": "CCA"}
-    assert ours(answers, **cca, direction="text_query").value == pairwise["CCA"]["text_query"]
-    assert ours(answers, **cca, metric="training_time_s").value == pairwise["CCA"]["fit_seconds"]
+    assert ours(answers, **cca, direction="text_query").value == stored.measures["AP()"]["text_query"]
+    assert ours(answers, **cca, metric="training_time_s").value == stored.seconds["fit"]
     assert ours(answers, paper="004", regime="category Warfare", metric="n_test").value == 104
     normaliser = ours(answers, paper="003", method="NDCG normaliser").value
     assert normaliser == pytest.approx(0.0175678, abs=1e-7)
@@ -77,20 +86,23 @@ def test_gains_follow_from_the_averages(answers: tuple[Answer, ...]) -> None:
         assert gain == pytest.approx(100 * (best / other - 1))
 
 
+def neural_record(method: str, title: str, value: float) -> Record:
+    both = {"image_query": value, "text_query": value}
+    measures = {"AP()": both, "MAP@50 (retrieved)": both}
+    facts: dict[str, Any] = {"dataset": "coco", "setting": "seeds", "features": "f", "fold": 0}
+    return Record(task="neural-coco", method=method, method_title=title, measures=measures, chance=measures, **facts)
+
+
 def test_what_is_not_stored_is_said_and_counted(tmp_path: Path) -> None:
-    studies: dict[str, Any] = {
-        "neural": [{"task": "wikipedia", "methods": []}],
-        "neural-coco": [{"task": "coco", "methods": [_neural("MNiL(I→T)", 0.3), _neural("MNiL", 0.36)]}],
-        "clicks": {"lists": {}},
-    }
+    for method, title, value in (("mnil-i-t", "MNiL(I→T)", 0.3), ("mnil", "MNiL", 0.36)):
+        ResultFolder(tmp_path).write(neural_record(method, title, value))
     (tmp_path / "studies").mkdir()
-    for name, document in studies.items():
-        (tmp_path / "studies" / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    (tmp_path / "studies" / "clicks.json").write_text(json.dumps({"lists": {}}), encoding="utf-8")
     answers = answer_rows(StoredResults(tmp_path))
     assert ours(answers, paper="002", method="MNiL vs MNiL(I->T)").value == pytest.approx(20.0)
     assert ours(answers, table="Table 1", method="MNiL", metric="MAP@50", direction="average").value == 0.36
     reasons = {(one.row["table"], one.row["method"]): one.reason for one in answers if one.ours is None}
-    assert reasons["Table 1", "LDSP"] == "no result of `diptych bench neural --data coco` is stored"
+    assert reasons["Table 1", "LDSP"] == "no result of `diptych bench run --task neural-coco` is stored"
     assert reasons["Table V", "PSI"] == "the stored results lack 'experts'"
     assert reasons["Table IX", "SCM"].startswith("no result of `diptych bench costa-pereira")
     n_valued = sum(one.ours is not None for one in answers)
@@ -98,13 +110,21 @@ def test_what_is_not_stored_is_said_and_counted(tmp_path: Path) -> None:
     assert said in reproduction_page(answers)
 
 
-def _neural(name: str, mean: float) -> dict[str, Any]:
-    cells = {way: {"mean": mean} for way in ("image_query", "text_query")}
-    return {"name": name, "measures": {"MAP": cells, "MAP@50 (retrieved)": cells}}
+def test_a_table_of_a_page_says_what_it_lacks(results: StoredResults, tmp_path: Path) -> None:
+    shown = made_table(results, "standard cca sm")
+    cca = results.folds("standard-wikipedia", "cca")[0].average()
+    assert f"| CCA | {cca:.4f} |" in shown
+    with pytest.raises(UnknownNameError, match="maker of tables"):
+        made_table(results, "standards cca")
+    with pytest.raises(InvalidInputError, match="no stored result of nope on standard-wikipedia"):
+        made_table(results, "standard nope")
 
 
-def test_the_command_writes_the_page(tmp_path: Path) -> None:
+def test_the_command_writes_what_is_stale(tmp_path: Path) -> None:
     (tmp_path / "studies").mkdir()
-    done = CliRunner().invoke(app, ["bench", "reproduction", str(tmp_path), "--output", str(tmp_path / "page.md")])
+    words = ["bench", "pages", str(tmp_path), str(tmp_path)]
+    assert CliRunner().invoke(app, [*words, "--check"]).exit_code == 1
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 0
-    assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Printed numbers and ours")
+    assert (tmp_path / "reproduction.md").read_text(encoding="utf-8").startswith("# Printed numbers and ours")
+    assert CliRunner().invoke(app, [*words, "--check"]).exit_code == 0

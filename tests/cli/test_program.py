@@ -74,7 +74,7 @@ def test_every_command_can_answer_in_json() -> None:
     ("typed", "completions"),
     [
         ("diptych se", {"search", "serve"}),
-        ("diptych bench ", {"task", "run", "diff", "pack", "report", "hashing", "neural", "clicks", "trec"}),
+        ("diptych bench ", {"run", "diff", "pack", "report", "pages", "clicks", "costa-pereira", "trec"}),
         ("diptych bench trec e", {"export"}),
         ("diptych search --tar", {"--target"}),
         ("diptych search --target t", {"texts"}),

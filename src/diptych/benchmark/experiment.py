@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Protocol, get_type_hints
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray
-from diptych.benchmark.hashing import look_up
-from diptych.benchmark.runner import package_versions, plain_value
+from diptych.benchmark.runner import look_up, package_versions, plain_value
 from diptych.codes import CodeStatistics, code_statistics
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
@@ -171,11 +170,11 @@ def hash_code_facts(model: CrossModalModel, test: Pairs, relevant: Relevant) -> 
     method = model.model if isinstance(model, Preprocessed) else model
     if not isinstance(method, HashingModel):
         return None
-    codes = encode_sides(model, test)
+    encoded = EncodedRetrieval.of(model, Retrieval(test, test), relevant=relevant)
     return HashCodeFacts(
-        code_statistics(codes["image_query"], method.n_bits),
-        code_statistics(codes["text_query"], method.n_bits),
-        look_up(codes, codes, Retrieval(test, test), method.n_bits, relevant),
+        code_statistics(encoded.queries["image_query"], method.n_bits),
+        code_statistics(encoded.queries["text_query"], method.n_bits),
+        look_up(encoded, method.n_bits),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,11 +12,11 @@ from importlib.resources import files
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS, Direction
 
-_PAPER = "002"
-# Their MAP@R divides by the relevant items among the first R.
-PAPER_LABELS = {
+# What papers call our measures. MAP@50 of Zhang et al. divides by the relevant items among the first 50.
+MEASURE_KEYS = {
+    "MAP": "AP()",
+    "MAP@all": "AP()",
     "MAP@50": "MAP@50 (retrieved)",
-    "MAP@all": "MAP",
     "Recall@1": "R@1",
     "Recall@5": "R@5",
     "Recall@10": "R@10",
@@ -101,18 +102,27 @@ def published_value(paper: str, table: str, method: str, metric: str, regime: st
     return next((row["value"] for row in published_rows() if wanted.items() <= row.items()), None)
 
 
-PublishedScores = dict[str, dict[str, dict[Direction, float]]]
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, by which papers' names and ours agree."""
+    return re.sub(r"[^a-z0-9]+", "", name.lower().replace("ranking-style", "ranking"))
 
 
-@cache
-def published_scores(table: str) -> PublishedScores:
-    """Return the values of ``Table 1`` (MSCOCO) or ``Table 2`` (Flickr30K) by method, measure and direction."""
-    scores: PublishedScores = {}
+def printed_beside(place: tuple[str, str, str], title: str) -> dict[str, dict[Direction, float]]:
+    """Return what a table prints for a method, by our names of the measures and by direction.
+
+    ``place`` is the paper, the table and the data. A table of test results has one value for each.
+
+    >>> from diptych.benchmark.published import printed_beside
+    >>> printed_beside(("001", "Table 1", "Wikipedia"), "CCA")
+    {'AP()': {'image_query': 0.2757, 'text_query': 0.2002}}
+    """
+    found: dict[str, dict[Direction, float]] = {}
     for row in published_rows():
-        if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in PAPER_LABELS:
-            measured = scores.setdefault(row["method"], {}).setdefault(PAPER_LABELS[row["metric"]], {})
-            measured.update({way: float(row["value"]) for way in DIRECTIONS if way == row["direction"]})
-    return scores
+        there = (row["paper"], row["table"], row["dataset"].lower()) == (*place[:2], place[2].lower())
+        if there and row["metric"] in MEASURE_KEYS and plain_name(row["method"]) == plain_name(title):
+            values = found.setdefault(MEASURE_KEYS[row["metric"]], {})
+            values.update({way: float(row["value"]) for way in DIRECTIONS if way == row["direction"]})
+    return found
 
 
 def published_distance(dataset: str, method: str, metric: str) -> Published:

@@ -132,7 +132,7 @@ class Record:
 class ResultFolder:
     """Records on disk: ``<task>/<method>/<fold>.json``, and packed ones in ``<task>.jsonl.gz``.
 
-    Beside them, ``studies/<name>.json`` is what a study such as ``diptych bench pairwise-wikipedia`` wrote with
+    Beside them, ``studies/<name>.json`` is what a study such as ``diptych bench clicks`` wrote with
     ``--output``, packed ``studies/<name>.json.gz``.
 
     A file appears whole or not at all, so that a run can be stopped at any moment and go on later. Where a unit is

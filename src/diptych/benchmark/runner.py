@@ -1,43 +1,75 @@
-"""Runs comparisons, tasks that choose on training data and ask the test pairs once, and what they found."""
+"""Runs what is not done yet, in processes of this machine or on a Dask cluster, and keeps what is."""
 
 from __future__ import annotations
 
 import os
 import platform
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
-from os import PathLike
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from threadpoolctl import threadpool_limits
 
 from diptych._version import __version__
-from diptych.benchmark.published import DISTANCES, MapScore, Published, PublishedTraining, published_distance
-from diptych.benchmark.task import Method, SensitivityCurve, Task, one_line
-from diptych.data import Pairs
-from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError, UnknownNameError
-from diptych.metrics import AP, InterpolatedPrecisionRecall, bootstrap_interval
-from diptych.protocols import Tuning, evaluate_model, tune
+from diptych.arrays import FloatArray
+from diptych.benchmark.catalogue import Catalogue, Unit
+from diptych.benchmark.results import Record, ResultFolder
+from diptych.benchmark.task import Method, Reads, Task, one_line
+from diptych.cluster import connect, dask_distributed
+from diptych.codes import code_statistics
+from diptych.data import DatasetSplits, Pairs
+from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+from diptych.estimators import clone
+from diptych.metrics import (
+    AP,
+    CMC,
+    CMCCurve,
+    CurvePoints,
+    HammingLookup,
+    InterpolatedPrecisionRecall,
+    MeanRank,
+    Measure,
+    PrecisionScope,
+)
+from diptych.models import CrossModalModel
+from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, evaluate_retrieval, tune
 from diptych.protocols.journal import Progress
-from diptych.space import DIRECTIONS, Direction
+from diptych.protocols.tuning import class_list
+from diptych.space import DIRECTIONS, Direction, opposite
 
-LACKS_LABELS = "learns from labels, of which there are none"
-M = TypeVar("M")
-R = TypeVar("R")
-_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
+_ATTEMPTS = 3
+_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_DIGITS = 6
+_RADIUS = 2
+_CMC = CMCCurve()
+_FIRST_RANK = MeanRank()
+# Exact but for queries with large groups of ties, those of short hash codes; of these two random orders are averaged.
+# The exact expectation takes time with the fourth power of a group. The standard error of a level is at most
+# 1/(2·√2·√queries), 0.013 for 693; no other number of a record is sampled.
+_PRECISION_RECALL = InterpolatedPrecisionRecall(samples=2)
+# Threads of linear algebra and the peak of memory belong to the whole process.
+_ONE_AT_A_TIME = threading.Lock()
+
+Stage = Callable[[str], AbstractContextManager[Progress]]
 
 
-class BenchmarkReport(ABC):
-    """What every comparison gives: results to print, and everything as plain values to write."""
-
-    @abstractmethod
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+@contextmanager
+def silent_stage(title: str) -> Iterator[Progress]:
+    """Enter a long step without reporting progress."""
+    del title
+    yield lambda done, total: None
 
 
 def package_versions() -> dict[str, str]:
@@ -53,11 +85,8 @@ def machine_name() -> str:
 
 def provenance() -> dict[str, Any]:
     """Return what a written document of numbers says of its origin: when, by which versions, on which machine."""
-    return {
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": package_versions(),
-        "machine": machine_name(),
-    }
+    written = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"written": written, "versions": package_versions(), "machine": machine_name()}
 
 
 def plain_value(value: Any) -> Any:
@@ -65,261 +94,406 @@ def plain_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of values of folds or seeds and their standard deviation, 0 where there is one."""
-    if not values:
-        raise InvalidInputError("nothing was measured there; choose another setting, method or length")
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+class PeakMemory:
+    """By how many bytes a piece of work raised the peak of the resident memory of this process.
 
-
-@dataclass(frozen=True)
-class Row(MapScore):
-    """One method: test MAP in both directions, spread, printed value, and what was chosen on training data.
-
-    ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again. ``precision``
-    is, for each direction, the interpolated precision at recall 0, 0.1, … 1.
+    Work that stays below an earlier peak shows 0; measure it in a process of its own.
     """
 
-    name: str
-    image_query: float
-    text_query: float
-    interval: tuple[float, float]
-    published: Published | None
-    same_features: bool
-    parameters: dict[str, Any]
-    model: str
-    validation: float
-    validation_deviation: float
-    fit_seconds: float
-    tune_seconds: float
-    precision: dict[Direction, tuple[float, ...]]
-    training: PublishedTraining | None = None
-    group: str = ""
+    bytes: int = 0
 
     @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's average, where there is one."""
-        return None if self.published is None else self.average - self.published.average
+    def megabytes(self) -> float:
+        """The same in millions of bytes."""
+        return self.bytes / 1e6
+
+    def __enter__(self) -> PeakMemory:
+        self._start = _peak_resident_bytes()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bytes = _peak_resident_bytes() - self._start
+
+
+def _peak_resident_bytes() -> int:
+    usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage if sys.platform == "darwin" else usage * 1024
 
 
 @dataclass(frozen=True)
-class DistanceRow:
-    """One method under one way to compare points: mean MAP over the hold-outs, and the paper's validation value."""
+class Choice:
+    """A fitted model, the parameters it was given, and how they did on the hold-outs (None where nothing was tried)."""
 
-    method: str
-    metric: str
-    average: float
-    deviation: float
-    published: float | None
-
-
-@dataclass(frozen=True)
-class TaskReport(BenchmarkReport):
-    """All rows of one benchmark, with its chance level; ``notes`` say what a reader must know of the data."""
-
-    task: str
-    title: str
-    chance: float
-    rows: tuple[Row, ...]
-    distances: tuple[DistanceRow, ...]
-    sensitivities: tuple[SensitivityCurve, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def row(self, name: str) -> Row:
-        """Return the row called ``name``."""
-        return next(row for row in self.rows if row.name == name)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values, with averages and the version that measured them."""
-        rows = [asdict(row) | {"average": row.average, "difference": row.difference} for row in self.rows]
-        return asdict(self) | {"rows": rows, "measure": "AP()", "ties": "expected", "diptych": __version__}
+    model: CrossModalModel
+    parameters: dict[str, Any]
+    mean: float | None
+    deviation: float | None
+    trials: int
+    tune_seconds: float
+    fit_seconds: float
 
 
-@dataclass(frozen=True)
-class MissingTask:
-    """A task that could not run here, and what it lacks."""
+def choose(method: Method, training: Training, measure: Measure) -> Choice:
+    """Try every setting on the hold-outs, and fit the best on all training pairs.
 
-    task: str
-    title: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class StudyReport(BenchmarkReport):
-    """What each task found, and which tasks lack their data."""
-
-    study: str
-    title: str
-    reports: tuple[TaskReport, ...]
-    missing: tuple[MissingTask, ...]
-
-    def report(self, task: str) -> TaskReport:
-        """Return the report of the task called ``task``."""
-        return next(report for report in self.reports if report.task == task)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "study": self.study,
-            "title": self.title,
-            "reports": [report.as_json() for report in self.reports],
-            "missing": [asdict(task) for task in self.missing],
-        }
-
-
-Stage = Callable[[str], AbstractContextManager[Progress]]
-
-
-@contextmanager
-def silent_stage(title: str) -> Iterator[Progress]:
-    """Enter a long step without reporting progress."""
-    yield lambda done, total: None
-
-
-def select_methods(
-    kind: str, known: Mapping[str, M], names: Collection[str] | None, *, as_declared: bool = False
-) -> dict[str, M]:
-    """Return the methods of these names in the order asked for, or in their own, and all without any name."""
-    for name in names or ():
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
-    wanted = known if not names else [key for key in known if key in names] if as_declared else names
-    return {key: known[key] for key in wanted}
-
-
-def measure_methods(
-    methods: Mapping[str, M], measure: Callable[[str, M], Sequence[R]], why_not: Callable[[M], str]
-) -> tuple[tuple[R, ...], dict[str, str]]:
-    """Return what all methods give, and why some were left out: a reason of ``why_not``, or a package is not here."""
-    results: list[R] = []
-    left_out: dict[str, str] = {}
-    for key, method in methods.items():
-        if reason := why_not(method):
-            left_out[key] = reason
-            continue
-        try:
-            results += measure(key, method)
-        except MissingPackageError as error:
-            left_out[key] = str(error)
-    return tuple(results), left_out
-
-
-def run_task(
-    task: Task,
-    *,
-    methods: Collection[str] | None = None,
-    distances: bool = True,
-    n_jobs: int = 1,
-    folder: str | PathLike[str] | None = None,
-    stage: Stage | None = None,
-) -> TaskReport:
-    """Run every entry of ``task`` and, for those that ask for it, every distance measure and sensitivity curve.
-
-    Parameters are chosen by the task's hold-out protocol on the training pairs; the test pairs are scored once per
-    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs; a sensitivity
-    curve shows test scores after everything is chosen. ``methods`` names the entries wanted. In ``folder`` every fit is
-    noted, so that a run that was stopped goes on. ``stage(title)`` is entered around each long step and gives a
-    function (done, total) to call.
+    Training pairs are all that comes in; a single setting is fitted without a trial.
     """
-    known = {_slug(entry.name): entry for entry in task.entries}
-    wanted = None if methods is None else [_slug(method) for method in methods]
-    entries = select_methods(f"entry of the benchmark {task.name}", known, wanted).values()
-    stage = stage or silent_stage
-    with stage("loading and encoding"):
-        splits = task.load()
-    rows: list[Row] = []
-    compared: list[DistanceRow] = []
-    curves: list[SensitivityCurve] = []
-    chance = 0.0
-    for entry in entries:
-        with stage(f"tuning {entry.name}") as progress:
-            tuning = tune(
-                entry.model, splits.train, entry.grid, task.protocol, folder=folder, n_jobs=n_jobs, progress=progress
-            )
-        row, chance = _row(entry, tuning, splits.test)
-        rows.append(row)
-        if distances and entry.distances:
-            with stage(f"comparing distances of {entry.name}") as progress:
-                compared += _distances(task, entry, tuning, splits.train, n_jobs, progress)
-        for sensitivity in (wanted for wanted in task.sensitivities if wanted.entry == entry.name):
-            with stage(f"varying {sensitivity.label}"):
-                curves.append(sensitivity.measure(tuning.model, splits, n_jobs))
-    return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared), tuple(curves), task.notes)
+    from sklearn.model_selection import ParameterGrid
+
+    settings = list(ParameterGrid([{name: list(values) for name, values in part.items()} for part in method.grid]))
+    # Of the processor, like the fit's: units run side by side, and would slow each other's clock.
+    start = time.process_time()
+    if len(settings) == 1:
+        images, texts, labels = training.pairs.aligned()
+        own = training.pairs.owners if labels is None and method.own_classes else labels
+        model = clone(method.model).set_params(**settings[0]).fit(images, texts, own)
+        return Choice(model, dict(settings[0]), None, None, 0, 0.0, time.process_time() - start)
+    tuning = tune(method.model, training.pairs, method.grid, training.hold_outs, measure=measure)
+    spent = time.process_time() - start - tuning.fit_seconds
+    best = tuning.best
+    trials = len(tuning.trials)
+    return Choice(tuning.model, best.parameters, best.mean, best.deviation, trials, spent, tuning.fit_seconds)
 
 
-def _slug(name: str) -> str:
-    """Return the name as people type it: ``marginal SM`` is ``marginal-sm``."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, in one line; ``missing`` where nothing is wrong but a package or data set is not here."""
+
+    unit: Unit
+    message: str
+    missing: bool = False
+
+    @classmethod
+    def of(cls, unit: Unit, error: BaseException, *, missing: bool = False) -> Failure:
+        """Describe an error in one line."""
+        text = " ".join(str(error).split()) or "no message"
+        return cls(unit, text if missing else f"{type(error).__name__}: {text}", missing)
 
 
-def _row(entry: Method, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
-    curve = InterpolatedPrecisionRecall()
-    result = evaluate_model(tuning.model, test, [AP(), curve])
-    both = [result.image_query.values[AP()], result.text_query.values[AP()]]
-    interval = bootstrap_interval(np.concatenate(both))
-    row = Row(
-        name=entry.name,
-        image_query=result.image_query.mean[AP()],
-        text_query=result.text_query.mean[AP()],
-        interval=(interval.low, interval.high),
-        published=None if entry.reference is None else entry.reference.look_up(),
-        same_features=entry.reference is None or entry.reference.same_features,
-        parameters=tuning.best.parameters,
-        model=one_line(tuning.model),
-        validation=tuning.best.mean,
-        validation_deviation=tuning.best.deviation,
-        fit_seconds=tuning.fit_seconds,
-        tune_seconds=sum(trial.seconds for trial in tuning.trials),
-        precision={way: tuple(result[way].curves[curve].y.tolist()) for way in DIRECTIONS},
-        training=None if entry.reference is None else entry.reference.look_up_training(),
-        group=entry.group,
+def run_unit(catalogue: Catalogue, unit: Unit) -> Record | Failure:
+    """Choose, fit and ask one method on one fold; whatever goes wrong becomes a `Failure`.
+
+    Linear algebra runs on one thread, so that numbers do not depend on how many units run at once.
+    """
+    try:
+        with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+            return measure_unit(catalogue, unit)
+    except (MissingPackageError, MissingDataError) as error:
+        return Failure.of(unit, error, missing=True)
+    except Exception as error:
+        return Failure.of(unit, error)
+
+
+def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
+    """Return the record of one unit; errors come through."""
+    task = catalogue.task(unit.task)
+    declared = task.method(unit.method)
+    method = declared.seeded(unit.fold) if task.seeds_by_fold else declared
+    fold = _fold(catalogue, unit.task, unit.fold, method.reads)
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with PeakMemory() as memory:
+        # All that a method may see goes in here, and nothing else.
+        choice = choose(method, fold.training, task.measures[0])
+        begun = time.perf_counter()
+        encoded = EncodedRetrieval.of(choice.model, fold.retrieval, relevant=task.relevant)
+        encode_seconds = time.perf_counter() - begun
+        begun = time.perf_counter()
+        scope = _precision_scope(fold.retrieval)
+        result = encoded.evaluate([*task.measures, _FIRST_RANK, _CMC, _PRECISION_RECALL, scope])
+        evaluate_seconds = time.perf_counter() - begun
+    seconds = {"tune": choice.tune_seconds, "fit": choice.fit_seconds}
+    seconds |= {"encode": encode_seconds, "evaluate": evaluate_seconds}
+    return Record(
+        task=task.name,
+        dataset=task.dataset,
+        setting=task.protocol.setting,
+        features=task.features.label,
+        method=method.name,
+        method_title=method.title,
+        fold=unit.fold,
+        group=method.group,
+        n_bits=method.n_bits,
+        seed=catalogue.seed,
+        train_classes=list(fold.train_classes),
+        test_classes=list(fold.test_classes),
+        n_train=fold.training.pairs.n_texts,
+        **_query_counts(task, fold.retrieval),
+        **_measured(task.measures, result, scope),
+        confusion=_confusion(task, fold.retrieval, encoded),
+        parameters={name.removeprefix("model__"): plain_value(value) for name, value in choice.parameters.items()},
+        model=one_line(choice.model),
+        validation={"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
+        seconds={name: round(spent, 4) for name, spent in seconds.items()},
+        peak_memory_bytes=memory.bytes,
+        code_statistics=_code_facts(task, method, choice.model, fold.retrieval, encoded),
+        space=encoded.space.name,
+        versions=package_versions(),
+        machine=machine_name(),
+        started=started,
+        fingerprint=task.fingerprint(declared),
     )
-    return row, result.chance(AP())
 
 
-def _distances(
-    task: Task, entry: Method, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress
-) -> list[DistanceRow]:
-    metrics = [metric for metric in DISTANCES if entry.name != "CCA" or metric != "kl"]
-    grid = {"model__metric": metrics}
-    trials = tune(tuning.model, train, grid, task.protocol, n_jobs=n_jobs, progress=progress).trials
-    printed = [
-        published_distance(task.dataset, _PAPER_NAMES[entry.name], metric).average if task.published_distances else None
-        for metric in metrics
-    ]
-    return [
-        DistanceRow(entry.name, metric, trial.mean, trial.deviation, published)
-        for metric, trial, published in zip(metrics, trials, printed, strict=True)
-    ]
+@lru_cache(maxsize=2)
+def _splits(catalogue: Catalogue, dataset: str, task: str, reads: Reads) -> DatasetSplits:
+    del dataset  # Part of the key: tasks of one data set follow one another.
+    return catalogue.task(task).load(reads)
+
+
+@lru_cache(maxsize=2)
+def _fold(catalogue: Catalogue, name: str, number: int, reads: Reads) -> Fold:
+    """Return a fold; units of one fold follow one another, so that the last ones are enough to keep."""
+    task = catalogue.task(name)
+    return task.fold(_splits(catalogue, task.dataset, name, reads), number, reads)
+
+
+def measure_key(measure: Measure) -> str:
+    """Return the name of a measure in records: ``AP()``, or its label such as ``CMC@1``."""
+    return "AP()" if measure == AP() else measure.label
+
+
+def _precision_scope(retrieval: Retrieval) -> PrecisionScope:
+    most = min(retrieval.gallery.n_images, retrieval.gallery.n_texts)
+    return PrecisionScope(tuple(scope for scope in (10, 20, 50, *range(100, 1001, 100)) if scope <= most) or (1,))
+
+
+def _query_counts(task: Task, retrieval: Retrieval) -> dict[str, Any]:
+    queries, gallery = retrieval.queries, retrieval.gallery
+    counts: dict[str, Any] = {
+        "n_queries": {"image_query": queries.n_images, "text_query": queries.n_texts},
+        "n_gallery": {"image_query": gallery.n_texts, "text_query": gallery.n_images},
+    }
+    if _has_classes(task, queries):
+        names = class_list(queries)
+        positions = {name: number for number, name in enumerate(names)}
+        numbers = [positions[name] for name in queries.image_classes().tolist()]
+        counts["classes"] = list(names)
+        counts["query_classes"] = {"image_query": numbers, "text_query": [numbers[row] for row in queries.owners]}
+    return counts
+
+
+def _has_classes(task: Task, pairs: Pairs) -> bool:
+    return task.relevant != "instance" and pairs.labels is not None
+
+
+def _measured(measures: Sequence[Measure], result: TwoWayEvaluation, scope: PrecisionScope) -> dict[str, Any]:
+    per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
+    return {
+        "measures": {measure_key(one): {way: float(result[way].mean[one]) for way in DIRECTIONS} for one in measures},
+        "chance": {measure_key(one): {way: float(result[way].chance[one]) for way in DIRECTIONS} for one in measures},
+        "curves": {
+            "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
+            "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
+            "precision_scope": {way: _points(result[way][scope]) for way in DIRECTIONS},
+        },
+        "per_query": {
+            **{measure_key(one): {way: _rounded(result[way].values[one]) for way in DIRECTIONS} for one in per_query},
+            "first_rank": {way: _rounded(result[way].values[_FIRST_RANK]) for way in DIRECTIONS},
+        },
+    }
+
+
+def _at_ranks(curve: CurvePoints) -> CurvePoints:
+    ranks = [rank for rank in _RANKS if rank <= len(curve.x)]
+    rows = np.array([rank - 1 for rank in ranks])
+    return CurvePoints(curve.x[rows], curve.y[rows], curve.x_label, curve.y_label)
+
+
+def _points(curve: CurvePoints) -> dict[str, list[float | None]]:
+    return {"x": _rounded(curve.x), "y": _rounded(curve.y)}
+
+
+def _rounded(values: FloatArray) -> list[float | None]:
+    return [None if np.isnan(value) else round(float(value), _DIGITS) for value in values]
+
+
+def _confusion(task: Task, retrieval: Retrieval, encoded: EncodedRetrieval) -> dict[str, Any] | None:
+    pairs = retrieval.queries
+    if not _has_classes(task, pairs) or pairs.is_multi_label:
+        return None
+    matrices = {way: encoded.confusion(way) for way in DIRECTIONS}
+    return {
+        way: {"classes": [pairs.class_name(value) for value in matrix.classes], "counts": matrix.counts.tolist()}
+        for way, matrix in matrices.items()
+    }
+
+
+def _code_facts(
+    task: Task, method: Method, model: CrossModalModel, retrieval: Retrieval, encoded: EncodedRetrieval
+) -> dict[str, Any] | None:
+    """Return statistics of the codes of the gallery; where the task asks for it, what a lookup finds, too."""
+    if method.n_bits is None:
+        return None
+    sides = {"image": encoded.gallery["image_query"], "text": encoded.gallery["text_query"]}
+    facts: dict[str, Any] = {side: asdict(code_statistics(codes, method.n_bits)) for side, codes in sides.items()}
+    if task.describes_codes:
+        unified = evaluate_retrieval(model, retrieval, (AP(),), gallery="unified", relevant=task.relevant)
+        lookups = look_up(encoded, method.n_bits)
+        radius = min(_RADIUS, method.n_bits)
+        facts |= {
+            "unified_map": {way: unified[way].mean[AP()] for way in DIRECTIONS},
+            "precision_within_2": {way: lookups[way].precision(radius) for way in DIRECTIONS},
+            "unanswered_within_2": {way: lookups[way].unanswered(radius) for way in DIRECTIONS},
+            "lookup": {way: _points(lookups[way].micro_curve()) for way in DIRECTIONS},
+        }
+    return facts
+
+
+def look_up(encoded: EncodedRetrieval, n_bits: int) -> dict[Direction, HammingLookup]:
+    """Return what lies within each Hamming radius of a query, for both directions."""
+    return {
+        way: HammingLookup.from_codes(
+            encoded.queries[way], encoded.gallery[opposite(way)], encoded.relevance(way), n_bits=n_bits
+        )
+        for way in DIRECTIONS
+    }
+
+
+Outcome = Record | Failure
+RunProgress = Callable[[Outcome | None, Sequence[Unit], int], None]
+
+
+def _run_here(catalogue: Catalogue, units: Sequence[Unit], jobs: int) -> Iterator[Outcome]:
+    """Yield what each unit gave, run in ``jobs`` processes, or in this one when there is one job.
+
+    A process that is killed takes its siblings along; the units without a result are then started again, and given up
+    after three deaths without a result between them.
+    """
+    if jobs == 1:
+        yield from (run_unit(catalogue, unit) for unit in units)
+        return
+    waiting = dict.fromkeys(units)
+    deaths = 0
+    while waiting and deaths < _ATTEMPTS:
+        parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+        try:
+            for outcome in parallel(delayed(run_unit)(catalogue, unit) for unit in list(waiting)):
+                deaths = 0
+                del waiting[_unit_of(outcome)]
+                yield outcome
+        except TerminatedWorkerError:
+            deaths += 1
+    for unit in waiting:
+        yield Failure(unit, "its process was killed, perhaps for want of memory; run again with --jobs 1")
+
+
+def _run_on_cluster(catalogue: Catalogue, units: Sequence[Unit], address: str) -> Iterator[Outcome]:
+    """Yield what each unit gave, run on the workers of a Dask scheduler.
+
+    Workers need Diptych in the version of the driver and see the same data folder; results come back over the network.
+    When a worker dies, the scheduler gives its units to others, and because a unit is decided by its declaration alone
+    the results are the same.
+    """
+    with connect(address) as client:
+        futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
+        for future in dask_distributed().as_completed(list(futures), loop=client.loop):
+            error = future.exception()
+            yield future.result() if error is None else Failure.of(futures[future], error)
+            future.release()
+
+
+def _unit_of(outcome: Outcome) -> Unit:
+    return outcome.unit if isinstance(outcome, Failure) else Unit(outcome.task, outcome.fold, outcome.method)
 
 
 @dataclass(frozen=True)
-class Study:
-    """Tasks under one name."""
+class RunReport:
+    """What a run did: records it made, how many it found done, and what gave no result.
 
-    name: str
-    title: str
-    tasks: tuple[Task, ...]
-
-    def coarser(self) -> Study:
-        """Return the study with a first look at every task."""
-        return Study(self.name, self.title, tuple(task.coarser() for task in self.tasks))
-
-
-def run_study(study: Study, run: Callable[[Task], TaskReport] = run_task) -> StudyReport:
-    """Run every task whose data and packages are on this machine, and name the others.
-
-    Where none can run, what the first one lacks is raised. ``run`` is `run_task` with its options.
+    ``outdated`` counts results of another declaration that were made anew.
     """
-    reports: list[TaskReport] = []
-    missing: list[MissingTask] = []
-    first: MissingDataError | MissingPackageError | None = None
-    for task in study.tasks:
+
+    done: tuple[Unit, ...]
+    kept: int
+    outdated: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def failed(self) -> list[Failure]:
+        """Units that went wrong."""
+        return [failure for failure in self.failures if not failure.missing]
+
+    @property
+    def missing(self) -> list[Failure]:
+        """Units whose data or packages are not here."""
+        return [failure for failure in self.failures if failure.missing]
+
+
+def run_benchmark(
+    catalogue: Catalogue,
+    units: Sequence[Unit],
+    results: ResultFolder,
+    *,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: RunProgress | None = None,
+) -> RunReport:
+    """Run every unit that has no record of the present declaration, and write each record the moment it comes.
+
+    Units run in ``jobs`` processes, or on the workers of the Dask ``scheduler`` at an address. A run that was stopped
+    goes on where it was. A unit that fails leaves the others alone. ``progress`` is
+    called with each outcome, the units still waiting, and the total; first with None before anything has run.
+
+    >>> import tempfile
+    >>> from diptych.benchmark import Catalogue, ResultFolder, run_benchmark
+    >>> catalogue = Catalogue(folds=1)
+    >>> units = catalogue.units(["extendable-scenes-unseen"], ["random", "cfa"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = run_benchmark(catalogue, units, ResultFolder(folder))
+    ...     second = run_benchmark(catalogue, units, ResultFolder(folder))
+    >>> len(first.done), len(second.done), second.kept
+    (2, 0, 2)
+    """
+    waiting, failures, outdated, kept = _plan(catalogue, units, results)
+    done: list[Unit] = []
+    total = len(waiting)
+    todo = list(waiting)
+    outcomes = _run_here(catalogue, todo, jobs) if scheduler is None else _run_on_cluster(catalogue, todo, scheduler)
+    if progress is not None:
+        progress(None, todo, total)
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            failures.append(outcome)
+        else:
+            results.write(outcome)
+            done.append(_unit_of(outcome))
+        waiting.pop(_unit_of(outcome), None)
+        if progress is not None:
+            progress(outcome, list(waiting), total)
+    return RunReport(tuple(done), kept, outdated, tuple(failures))
+
+
+def _plan(
+    catalogue: Catalogue, units: Sequence[Unit], results: ResultFolder
+) -> tuple[dict[Unit, None], list[Failure], int, int]:
+    """Return the units to run, those whose data are not here, and how many records are outdated or kept."""
+    absent: dict[str, str] = {}
+    for name in {unit.task for unit in units}:
         try:
-            reports.append(run(task))
-        except (MissingDataError, MissingPackageError) as error:
-            first = first or error
-            missing.append(MissingTask(task.name, task.title, str(error)))
-    if first is not None and not reports:
-        raise first
-    return StudyReport(study.name, study.title, tuple(reports), tuple(missing))
+            catalogue.task(name).data.folder()
+        except MissingDataError as error:
+            absent[name] = str(error)
+    waiting: dict[Unit, None] = {}
+    missing: list[Failure] = []
+    outdated = kept = 0
+    for unit in units:
+        task = catalogue.task(unit.task)
+        known = _known_record(results, unit)
+        if known is not None and known.fingerprint == task.fingerprint(task.method(unit.method)):
+            kept += 1
+        elif unit.task in absent:
+            missing.append(Failure(unit, absent[unit.task], missing=True))
+        else:
+            outdated += known is not None
+            waiting[unit] = None
+    return waiting, missing, outdated, kept
+
+
+def _known_record(results: ResultFolder, unit: Unit) -> Record | None:
+    """Return the record of a unit; a file that is none is made anew."""
+    try:
+        return results.find(unit.task, unit.method, unit.fold)
+    except InvalidInputError:
+        return None

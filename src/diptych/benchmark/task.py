@@ -1,39 +1,33 @@
-"""A benchmark, declared: data and the matrices made of it, methods with their settings, protocol, what is varied."""
+"""A task of the benchmark, declared: data, features, protocol, measures and methods; never how it runs."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
+from diptych.benchmark.results import FORMAT
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
-from diptych.encoders import (
-    ColourEdgeHistograms,
-    EfficientNetLite,
-    Encoder,
-    SentenceEncoder,
-    TfidfTopics,
-    encode_splits,
-)
-from diptych.errors import UnknownNameError
+from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
+from diptych.errors import MissingDataError, UnknownNameError
 from diptych.estimators import clone
-from diptych.metrics import AP
+from diptych.metrics import AP, CMC, Measure
 from diptych.models import CrossModalModel, Preprocessed
 from diptych.models.preprocessed import RowScaling
-from diptych.protocols import Fold, HoldOut, Retrieval, Training, evaluate_model
-from diptych.space import DIRECTIONS, Direction
+from diptych.protocols import Fold, HoldOut, Relevant, Retrieval, RetrievalProtocol, StandardSplit, Training
 
-NETWORK_ENCODERS: Mapping[str, Any] = {"image_encoder": EfficientNetLite(), "text_encoder": SentenceEncoder()}
-_QUICK_VALUES = 3
-_QUICK_REPEATS = 2
-_QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
+Reads = Literal["features", "words", "items"]
+"""What a method takes: features of both sides, features of pictures and strings, or pictures and strings."""
+QUICK_VALUES = 3
+QUICK_REPEATS = 2
+QUICK_FOLDS = 2
+QUICK_EPOCHS = 2
 
 
 def with_principal_components(splits: DatasetSplits, n_image: int, n_text: int) -> DatasetSplits:
@@ -102,6 +96,15 @@ class Features:
         training = Training(parts.train, fold.training.hold_outs)
         return replace(fold, training=training, retrieval=Retrieval(parts.test, found))
 
+    def of_pictures(self, splits: DatasetSplits) -> DatasetSplits:
+        """Encode the pictures, all components of them, and leave the texts as strings."""
+        encoded = encode_splits(splits, self.image_encoder, self.text_encoder)
+        parts: dict[str, Any] = {
+            name: pairs.with_features(images=np.asarray(encoded.parts[name].images))
+            for name, pairs in splits.parts.items()
+        }
+        return replace(splits, **parts)
+
     def _encoded(self, splits: DatasetSplits) -> DatasetSplits:
         return encode_splits(splits, self.image_encoder, self.text_encoder)
 
@@ -113,35 +116,41 @@ class Features:
         return any(encoder.learns for is_encoded, encoder in sides if not is_encoded)
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Where a paper prints the same method's result, and whether it was measured on the features we have."""
-
-    paper: str
-    table: str
-    dataset: str
-    method: str
-    same_features: bool = True
-
-    def look_up(self) -> Published:
-        """Return the printed numbers."""
-        return published_map(self.paper, self.table, self.dataset, self.method)
-
-    def look_up_training(self) -> PublishedTraining | None:
-        """Return the printed training time and parameters, where the table has them."""
-        return published_training(self.paper, self.table, self.dataset, self.method)
-
-
 def one_line(model: CrossModalModel) -> str:
     """Return the expression that makes a model again, without line breaks."""
     return " ".join(repr(model).split())
 
 
-class MethodBase:
-    """What the methods of all comparisons have: a name for tables, and an unfitted model, perhaps behind a scaling."""
+def with_settings(model: CrossModalModel, **settings: Any) -> CrossModalModel:
+    """Return an unfitted copy with those settings that the model or what it wraps has, except None."""
+    known = model.get_params(deep=True)
+    given = {
+        full: value
+        for name, value in settings.items()
+        for full in (name, f"model__{name}")
+        if full in known and value is not None
+    }
+    changed: CrossModalModel = clone(model).set_params(**given)
+    return changed
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a task, and the settings to choose from.
+
+    ``name`` is what people type and files are called, everywhere the same: the name of the class, what differs from its
+    defaults, and the length of codes (``scm-seq-16``). ``title`` is what tables show; ``group`` is the heading it
+    stands under. With ``own_classes`` a method that learns from labels takes each picture and its texts for one class
+    where there are none.
+    """
 
     name: str
+    title: str
     model: CrossModalModel
+    grid: Sequence[Mapping[str, Sequence[Any]]] = field(default_factory=lambda: [{}])
+    group: str = ""
+    reads: Reads = "features"
+    own_classes: bool = False
 
     @property
     def method(self) -> CrossModalModel:
@@ -156,44 +165,21 @@ class MethodBase:
     @property
     def needs_labels(self) -> bool:
         """Whether it cannot learn from pairs alone."""
-        return "labels" in self.method.needs
-
-
-def with_settings(model: CrossModalModel, **settings: Any) -> CrossModalModel:
-    """Return an unfitted copy that has those of the settings that the model knows and that are not None."""
-    known = model.get_params(deep=False)
-    given = {name: value for name, value in settings.items() if name in known and value is not None}
-    changed: CrossModalModel = clone(model).set_params(**given)
-    return changed
-
-
-@dataclass(frozen=True)
-class Method(MethodBase):
-    """A method, the settings to choose from, and the printed result to stand beside it.
-
-    ``group`` is the heading it stands under, such as a paper's "Ground truth".
-    """
-
-    name: str
-    model: CrossModalModel
-    grid: Sequence[Mapping[str, Sequence[Any]]] = field(default_factory=lambda: [{}])
-    reference: Reference | None = None
-    distances: bool = False
-    group: str = ""
+        return "labels" in self.method.needs and not self.own_classes
 
     @property
-    def key(self) -> str:
-        """The name as people type it and files are called: ``SCM-seq, 16 bits`` is ``scm-seq-16``."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower().removesuffix(" bits")).strip("-")
+    def is_random(self) -> bool:
+        """Whether a second seed gives a second result."""
+        return any(name.rpartition("__")[2] == "random_state" for name in self.model.get_params(deep=True))
 
-    def coarser(self, most: int) -> Method:
-        """Return the method with at most ``most`` values of each parameter, evenly taken and with both ends."""
-        grid = [{name: _thinned(values, most) for name, values in part.items()} for part in self.grid]
-        return replace(self, grid=grid)
+    def seeded(self, seed: int) -> Method:
+        """Return the method with another seed, if it has one."""
+        return replace(self, model=with_settings(self.model, random_state=seed))
 
-
-Entry = Method
-"""The name that `Method` has in studies of Menon et al., whose tasks call their methods entries."""
+    def quick(self) -> Method:
+        """Return the method with at most three values of each parameter, both ends among them, and few epochs."""
+        grid = [{name: _thinned(values, QUICK_VALUES) for name, values in part.items()} for part in self.grid]
+        return replace(self, grid=grid, model=with_settings(self.model, epochs=QUICK_EPOCHS))
 
 
 def _thinned(values: Sequence[Any], most: int) -> list[Any]:
@@ -203,54 +189,64 @@ def _thinned(values: Sequence[Any], most: int) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class SensitivityCurve:
-    """Test MAP at each value of a parameter: the mean and deviation of several random draws, for each direction."""
+class Seeds:
+    """The data set's own split once for every seed; fold k is seed k of the methods."""
 
-    entry: str
-    parameter: str
-    label: str
-    values: tuple[float, ...]
-    means: dict[Direction, tuple[float, ...]]
-    deviations: dict[Direction, tuple[float, ...]]
+    seeds: int = field(default=3, repr=False)
+    split: StandardSplit = field(default_factory=StandardSplit)
+    setting: ClassVar[str] = "seeds"
 
+    @property
+    def n_folds(self) -> int:
+        """The number of seeds."""
+        return self.seeds
 
-@dataclass(frozen=True)
-class Sensitivity:
-    """A parameter to vary around the chosen setting of an entry, as in figures 5 and 6 of Menon et al. (2015).
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return the split."""
+        return replace(self.split.fold(splits, 0), number=number)
 
-    ``seed`` is the parameter that redraws whatever is random, ``draws`` times. Like the paper's, the curve is one of
-    test scores; nothing is chosen by it.
-    """
-
-    entry: str
-    parameter: str
-    label: str
-    values: Sequence[float]
-    seed: str = "model__random_state"
-    draws: int = 5
-
-    def measure(self, model: CrossModalModel, splits: DatasetSplits, n_jobs: int = 1) -> SensitivityCurve:
-        """Fit a copy of ``model`` for every value and draw, and ask the test pairs."""
-        settings = [{self.parameter: value, self.seed: draw} for value in self.values for draw in range(self.draws)]
-        scores = Parallel(n_jobs=n_jobs)(
-            delayed(_test_scores)(clone(model).set_params(**setting), splits) for setting in settings
-        )
-        table = np.array(scores).reshape(len(self.values), self.draws, len(DIRECTIONS))
-        means, deviations = (
-            {way: tuple(map(float, part[:, column])) for column, way in enumerate(DIRECTIONS)}
-            for part in (table.mean(axis=1), table.std(axis=1))
-        )
-        return SensitivityCurve(self.entry, self.parameter, self.label, tuple(self.values), means, deviations)
-
-
-def _test_scores(model: CrossModalModel, splits: DatasetSplits) -> list[float]:
-    result = evaluate_model(model.fit(*splits.train.aligned()), splits.test)
-    return [result[way].mean[AP()] for way in DIRECTIONS]
+    def redrawn(self, folds: int | None, seed: int) -> Seeds:
+        """Return the split with so many seeds and other hold-outs."""
+        return Seeds(folds or self.seeds, self.split.redrawn(None, seed))
 
 
 @dataclass(frozen=True)
-class BenchmarkTask:
-    """What the tasks of all comparisons declare: the data and what a reader must know of them; never how they run.
+class CaptionFolds:
+    """Fold k learns from the k-th caption of each training picture; all test pictures and captions ask."""
+
+    folds: int = field(default=5, repr=False)
+    hold_outs: HoldOut = field(default_factory=HoldOut)
+    setting: ClassVar[str] = "captions"
+
+    @property
+    def n_folds(self) -> int:
+        """The number of captions that are learned from in turn."""
+        return self.folds
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold."""
+        n_captions = splits.train.n_texts // splits.train.n_images
+        train = splits.train.one_text_per_image(number % n_captions)
+        return Fold(number, Training(train, self.hold_outs), Retrieval(splits.test, splits.test))
+
+    def redrawn(self, folds: int | None, seed: int) -> CaptionFolds:
+        """Return so many folds with other hold-outs."""
+        return CaptionFolds(folds or self.folds, replace(self.hold_outs, seed=seed))
+
+
+def labelled_only(splits: DatasetSplits) -> DatasetSplits:
+    """Return training and test pairs without the pictures that have none of several labels, and no other part."""
+    return replace(splits, train=_with_label(splits.train), test=_with_label(splits.test), dev=None)
+
+
+def _with_label(pairs: Pairs) -> Pairs:
+    kept = np.asarray(pairs.labels).any(axis=1) if pairs.is_multi_label else np.ones(1, dtype=bool)
+    return pairs if kept.all() else pairs.select(kept)
+
+
+@dataclass(frozen=True)
+class DataTask:
+    """Data under a name, and what a reader must know of them: the part that every kind of task shares.
 
     ``options`` go to the data set's loader; ``source`` declares a data set that is not registered.
     """
@@ -273,30 +269,7 @@ class BenchmarkTask:
         return self.data.load(**self.options)
 
 
-def labelled_only(splits: DatasetSplits) -> DatasetSplits:
-    """Return training and test pairs without the pictures that have none of several labels, and no other part."""
-    return replace(splits, train=_with_label(splits.train), test=_with_label(splits.test), dev=None)
-
-
-def _with_label(pairs: Pairs) -> Pairs:
-    kept = np.asarray(pairs.labels).any(axis=1) if pairs.is_multi_label else np.ones(1, dtype=bool)
-    return pairs if kept.all() else pairs.select(kept)
-
-
-@dataclass(frozen=True)
-class EncodedTask(BenchmarkTask):
-    """A task whose raw items become features by one encoder for each side."""
-
-    _: KW_ONLY
-    image_encoder: Encoder | None = None
-    text_encoder: Encoder | None = None
-
-    def encode(self, items: DatasetSplits) -> DatasetSplits:
-        """Return what the encoders make of raw items; features stay as they are."""
-        return encode_splits(items, self.image_encoder, self.text_encoder)
-
-
-AnyTask = TypeVar("AnyTask", bound=BenchmarkTask)
+AnyTask = TypeVar("AnyTask", bound=DataTask)
 
 
 def find_by_name(kind: str, name: str, tasks: Iterable[AnyTask]) -> AnyTask:
@@ -308,30 +281,87 @@ def find_by_name(kind: str, name: str, tasks: Iterable[AnyTask]) -> AnyTask:
 
 
 @dataclass(frozen=True)
-class Task(EncodedTask):
-    """Methods whose settings are chosen on hold-outs of the training pairs, and the test pairs that they are asked.
+class Task(DataTask):
+    """Data set × features × protocol × measures, and the methods that take part.
 
-    Features are reduced to ``components`` (pictures, texts) where they are wider. ``published_distances`` says that a
-    paper prints a table of distance measures for this data set.
+    The first measure is the main one: parameters are chosen by it. ``printed`` names the paper, the table and the data
+    whose printed values stand beside ours. ``seeds_by_fold`` gives fold k's number to the methods as their seed. With
+    ``describes_codes`` records have the MAP of unified codes and what lies within each Hamming radius. ``data_digest``
+    tells the contents of a ``source`` apart.
     """
 
-    entries: tuple[Method, ...]
-    protocol: HoldOut = field(default_factory=HoldOut)
-    published_distances: bool = False
-    components: tuple[int, int] | None = None
-    sensitivities: tuple[Sensitivity, ...] = ()
+    features: Features
+    protocol: RetrievalProtocol
+    methods: tuple[Method, ...]
+    measures: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(20), CMC(50))
+    relevant: Relevant = "auto"
+    citation: str = ""
+    printed: tuple[str, str, str] | None = None
+    seeds_by_fold: bool = False
+    describes_codes: bool = False
+    data_digest: str = ""
 
-    def load(self) -> DatasetSplits:
-        """Return the training and test pairs as feature matrices."""
-        splits = self.encode(self.load_items())
-        return splits if self.components is None else with_principal_components(splits, *self.components)
+    def load(self, reads: Reads = "features") -> DatasetSplits:
+        """Return the data set, encoded where encoders learn nothing; where labels decide, only pictures with one."""
+        items = self.load_items()
+        splits = labelled_only(items) if self.relevant == "label" else items
+        if reads == "features":
+            return self.features.of_splits(splits)
+        if splits.train.has_text_features or (reads == "items" and splits.train.has_image_features):
+            what = "texts" if splits.train.has_text_features else "pictures"
+            raise MissingDataError(f"{self.name} has its {what} as features, and this method reads them raw")
+        return self.features.of_pictures(splits) if reads == "words" else splits
 
-    def coarser(self) -> Task:
-        """Return the task with coarser grids and fewer hold-outs, for a first look; its title says so."""
-        return replace(
-            self,
-            title=f"{self.title}; {_QUICK}",
-            entries=tuple(entry.coarser(_QUICK_VALUES) for entry in self.entries),
-            protocol=replace(self.protocol, repeats=_QUICK_REPEATS),
-            sensitivities=tuple(replace(curve, draws=1) for curve in self.sensitivities),
+    def fold(self, splits: DatasetSplits, number: int, reads: Reads = "features") -> Fold:
+        """Return one fold of what `load` returned, as the methods read it."""
+        fold = self.protocol.fold(splits, number)
+        return self.features.of_fold(fold, splits) if reads == "features" else fold
+
+    def method(self, name: str) -> Method:
+        """Return the method called ``name``."""
+        by_name = {method.name: method for method in self.methods}
+        if name not in by_name:
+            raise UnknownNameError(f"method of {self.name}", name, by_name)
+        return by_name[name]
+
+    def folds_of(self, method: Method) -> range:
+        """Return the folds that a method runs on; one without a seed gives the same for every seed."""
+        once = isinstance(self.protocol, Seeds) and not method.is_random
+        return range(1 if once else self.protocol.n_folds)
+
+    def quick(self) -> Task:
+        """Return the task with coarser grids, fewer hold-outs and epochs, for a first look; its title says so."""
+        protocol: Any = self.protocol
+        hold_outs = getattr(protocol, "hold_outs", None)
+        if hold_outs is not None and hold_outs.repeats > QUICK_REPEATS:
+            protocol = replace(protocol, hold_outs=replace(hold_outs, repeats=QUICK_REPEATS))
+        methods = tuple(method.quick() for method in self.methods)
+        return replace(self, title=f"{self.title}; QUICK LOOK", protocol=protocol, methods=methods)
+
+    def fingerprint(self, method: Method) -> str:
+        """Return a digest of the declaration; results under another one answer another question.
+
+        The number of folds is not in it, because a fold does not depend on how many there are.
+        """
+        model = sorted((name, repr(value)) for name, value in method.model.get_params().items())
+        shape: tuple[object, ...] = (
+            FORMAT,
+            self.dataset,
+            self.data_digest,
+            sorted(self.options.items()),
+            self.features.declaration,
+            repr(self.protocol),
+            self.measures,
+            self.relevant,
+            type(method.model).__name__,
+            model,
+            [sorted((name, list(values)) for name, values in part.items()) for part in method.grid],
         )
+        if method.reads != "features" or self.seeds_by_fold:
+            shape = (*shape, method.reads, self.seeds_by_fold)
+        return hashlib.sha256(repr(shape).encode()).hexdigest()[:32]
+
+
+def name_of_title(title: str) -> str:
+    """Return a title as a name: ``SCM-seq, 16 bits`` is ``scm-seq-16``."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().removesuffix(" bits")).strip("-")

@@ -93,7 +93,7 @@ class EncodedRetrieval:
         """Encode queries and gallery by a fitted model, as `evaluate_retrieval` says."""
         queries, items = retrieval.queries, retrieval.gallery
         for pairs in (queries, items):
-            if not pairs.has_image_features or not pairs.has_text_features:
+            if model.inputs == "features" and not (pairs.has_image_features and pairs.has_text_features):
                 raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
         query_points = encode_sides(model, queries)
         found_points = _gallery_points(model, items, gallery, query_points if items is queries else None)

@@ -1,55 +1,38 @@
 """The report of a benchmark: leaderboards, tests, curves and samples, as one page that needs nothing else."""
 
-from diptych.benchmark.reporting.benchmark_report import Report, build_report
-from diptych.benchmark.reporting.leaderboard import (
-    PublishedValue,
-    Table,
-    as_csv,
-    as_latex,
-    as_markdown,
-    leaderboard,
-    published_beside,
-)
-from diptych.benchmark.reporting.observations import (
-    Observation,
-    check_observations,
-    orderings,
-    seen_above_unseen,
-    trivial_solution,
-)
-from diptych.benchmark.reporting.reproduction import reproduction_page
-from diptych.benchmark.reporting.results import Experiment, MethodResults, TaskResults, find_experiments, group_records
-from diptych.benchmark.reporting.samples import Sample, SampleSheet, Shown, sample_sheets
-from diptych.benchmark.reporting.significance import Comparison, compare_all, group_letters, holm, larger_than_zero
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Comparison",
-    "Experiment",
-    "MethodResults",
-    "Observation",
-    "PublishedValue",
-    "Report",
-    "Sample",
-    "SampleSheet",
-    "Shown",
-    "Table",
-    "TaskResults",
-    "as_csv",
-    "as_latex",
-    "as_markdown",
-    "build_report",
-    "check_observations",
-    "compare_all",
-    "find_experiments",
-    "group_letters",
-    "group_records",
-    "holm",
-    "larger_than_zero",
-    "leaderboard",
-    "orderings",
-    "published_beside",
-    "reproduction_page",
-    "sample_sheets",
-    "seen_above_unseen",
-    "trivial_solution",
-]
+from diptych.lazy_exports import declared_exports
+
+if TYPE_CHECKING:
+    from diptych.benchmark.reporting.benchmark_report import Report as Report
+    from diptych.benchmark.reporting.benchmark_report import build_report as build_report
+    from diptych.benchmark.reporting.leaderboard import PublishedValue as PublishedValue
+    from diptych.benchmark.reporting.leaderboard import as_csv as as_csv
+    from diptych.benchmark.reporting.leaderboard import leaderboard_table as leaderboard_table
+    from diptych.benchmark.reporting.leaderboard import published_beside as published_beside
+    from diptych.benchmark.reporting.observations import Observation as Observation
+    from diptych.benchmark.reporting.observations import check_observations as check_observations
+    from diptych.benchmark.reporting.observations import orderings as orderings
+    from diptych.benchmark.reporting.observations import seen_above_unseen as seen_above_unseen
+    from diptych.benchmark.reporting.observations import trivial_solution as trivial_solution
+    from diptych.benchmark.reporting.reproduction import reproduction_page as reproduction_page
+    from diptych.benchmark.reporting.results import Experiment as Experiment
+    from diptych.benchmark.reporting.results import MethodResults as MethodResults
+    from diptych.benchmark.reporting.results import TaskResults as TaskResults
+    from diptych.benchmark.reporting.results import find_experiments as find_experiments
+    from diptych.benchmark.reporting.results import group_records as group_records
+    from diptych.benchmark.reporting.samples import Sample as Sample
+    from diptych.benchmark.reporting.samples import SampleSheet as SampleSheet
+    from diptych.benchmark.reporting.samples import Shown as Shown
+    from diptych.benchmark.reporting.samples import sample_sheets as sample_sheets
+    from diptych.benchmark.reporting.significance import Comparison as Comparison
+    from diptych.benchmark.reporting.significance import compare_all as compare_all
+    from diptych.benchmark.reporting.significance import group_letters as group_letters
+    from diptych.benchmark.reporting.significance import holm as holm
+    from diptych.benchmark.reporting.significance import larger_than_zero as larger_than_zero
+    from diptych.benchmark.reporting.tables import Table as Table
+    from diptych.benchmark.reporting.tables import as_latex as as_latex
+    from diptych.benchmark.reporting.tables import as_markdown as as_markdown
+else:
+    __getattr__, __all__ = declared_exports(__name__)

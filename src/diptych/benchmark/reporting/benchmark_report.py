@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import count, groupby
 
+from diptych.benchmark.papers import CITATIONS
 from diptych.benchmark.reporting.charts import (
     MARK_PREFIX,
     MAX_SERIES,
@@ -21,15 +22,7 @@ from diptych.benchmark.reporting.charts import (
     line_chart,
     scatter_chart,
 )
-from diptych.benchmark.reporting.leaderboard import (
-    CITATIONS,
-    Table,
-    as_csv,
-    as_latex,
-    as_markdown,
-    leaderboard,
-    published_beside,
-)
+from diptych.benchmark.reporting.leaderboard import as_csv, leaderboard_table, published_beside
 from diptych.benchmark.reporting.observations import Observation, check_observations, format_p_value
 from diptych.benchmark.reporting.results import (
     CHANCE_METHODS,
@@ -40,6 +33,7 @@ from diptych.benchmark.reporting.results import (
     group_records,
 )
 from diptych.benchmark.reporting.samples import SampleSheet
+from diptych.benchmark.reporting.tables import Table, as_latex, as_markdown
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError, counted
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
@@ -262,7 +256,7 @@ class Report:
     @cached_property
     def leaderboards(self) -> tuple[Table, ...]:
         """One table for each task."""
-        return tuple(map(leaderboard, self.tasks))
+        return tuple(map(leaderboard_table, self.tasks))
 
     def as_html(self) -> str:
         """Return one page that needs no other file and no network; without matplotlib it has no figures."""

@@ -1,66 +1,26 @@
-"""The methods of a task in order, printed values beside measured ones: a table, as Markdown, LaTeX and CSV."""
+"""The methods of a task in order, printed values beside measured ones: a table, and everything as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from diptych.benchmark.papers import SHORT
 from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.results import AVERAGE_PRECISION, RANK_ONE, MethodResults, TaskResults
+from diptych.benchmark.reporting.tables import NOTHING, Table
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
-SHORT = {
-    "000": "Liu et al.",
-    "001": "Menon et al.",
-    "002": "Zhang et al.",
-    "003": "Dong et al.",
-    "004": "Costa Pereira et al.",
-}
 _TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}
 _REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
-NOTHING = "–"
 
 # Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
 _ALIASES: Mapping[str, Mapping[str, str]] = {"000": {"cm": "cca"}, "001": {}, "004": {"cm": "kcca", "scm": "scmonkcca"}}
 
-CITATIONS = {
-    "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
-    "001": "Menon et al., “Cross-modal retrieval: a pairwise classification approach”, SDM 2015",
-    "002": "Zhang et al., “Multi-networks joint learning for large-scale cross-modal retrieval”, ACM Multimedia 2017",
-    "003": "Dong et al., “Cross-media similarity evaluation for web image retrieval in the wild”, IEEE Transactions on "
-    "Multimedia 2018",
-    "004": "Costa Pereira et al., “On the role of correlation and abstraction in cross-modal multimedia retrieval”, "
-    "TPAMI 2014",
-}
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        "–": "--",
-        "−": "$-$",
-        "<": "$<$",
-        ">": "$>$",
-        "τ": r"$\tau$",
-        "ℓ": r"$\ell$",
-        "×": r"$\times$",
-        "’": "'",
-        "“": "``",
-        "”": "''",
-    }
-)
 _FIELDS = (
     *("task", "dataset", "setting", "method", "title", "family", "bits", "measure"),
     *("direction", "mean", "deviation", "chance", "folds", "group", "published", "paper"),
@@ -142,18 +102,7 @@ def _same_dataset(printed: str, ours: str) -> bool:
     return _letters_and_digits(printed).removesuffix("sentence") == _letters_and_digits(ours).removesuffix("sentence")
 
 
-@dataclass(frozen=True)
-class Table:
-    """Headings and rows of text; the first ``n_names`` columns are names, the others numbers."""
-
-    caption: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    n_names: int = 1
-    notes: tuple[str, ...] = ()
-
-
-def leaderboard(task: TaskResults) -> Table:
+def leaderboard_table(task: TaskResults) -> Table:
     """Return MAP of every method, best first: both directions, their mean, spread over folds, and groups.
 
     A paper's value stands beside ours where one is printed, and the column of groups has letters: methods that share
@@ -212,56 +161,6 @@ def _conditions(task: TaskResults) -> str:
     return "their features and split are not ours, so that only orders compare"
 
 
-def as_markdown(table: Table) -> str:
-    """Return a pipe table, with its notes below.
-
-    >>> from diptych.benchmark.reporting import Table, as_markdown
-    >>> print(as_markdown(Table("t", ("method", "MAP"), (("CCA", "0.24"),))))
-    | method | MAP |
-    |---|---:|
-    | CCA | 0.24 |
-    """
-    rule = ["---" if column < table.n_names else "---:" for column in range(len(table.headings))]
-    lines = [_piped(table.headings), f"|{'|'.join(rule)}|", *map(_piped, table.rows)]
-    return "\n".join([*lines, *(["", " ".join(table.notes)] if table.notes else [])])
-
-
-def as_latex(table: Table) -> str:
-    r"""Return a ``table`` environment for the package booktabs.
-
-    >>> from diptych.benchmark.reporting import Table, as_latex
-    >>> print(as_latex(Table("A & B", ("method", "MAP"), (("CCA", "0.24 ± 0.01"),))))
-    \begin{table}
-    \centering
-    \caption{A \& B}
-    \begin{tabular}{lr}
-    \toprule
-    method & MAP \\
-    \midrule
-    CCA & 0.24 $\pm$ 0.01 \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    """
-    columns = "".join("l" if column < table.n_names else "r" for column in range(len(table.headings)))
-    caption = " ".join([table.caption, *table.notes])
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{caption.translate(_LATEX)}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            _latex_row(table.headings),
-            r"\midrule",
-            *map(_latex_row, table.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
-
-
 def as_csv(tasks: Iterable[TaskResults]) -> str:
     """Return every measure of every method as one long table, with all digits."""
     stream = io.StringIO()
@@ -270,14 +169,6 @@ def as_csv(tasks: Iterable[TaskResults]) -> str:
     for task in tasks:
         writer.writerows(_long_rows(task))
     return stream.getvalue()
-
-
-def _piped(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return f"{' & '.join(cell.translate(_LATEX) for cell in cells)} \\\\"
 
 
 def _long_rows(task: TaskResults) -> Iterable[dict[str, object]]:

@@ -160,6 +160,44 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RankChange:
+    """The rank of a method among the real-valued ones on seen and unseen classes, for each fold."""
+
+    title: str
+    n_methods: int
+    ranks: tuple[FloatArray, FloatArray]
+    over_queries: float | None
+
+    @property
+    def seen(self) -> float:
+        """The mean rank on seen classes."""
+        return float(self.ranks[0].mean())
+
+    @property
+    def unseen(self) -> float:
+        """The mean rank on unseen classes."""
+        return float(self.ranks[1].mean())
+
+    @property
+    def p_value(self) -> float:
+        """The p-value, over folds, of "the rank worsens"."""
+        return larger_than_zero(self.ranks[1] - self.ranks[0])
+
+
+def trivial_ranks(experiment: Experiment, name: str) -> RankChange | None:
+    """Return how the rank of a method changes from seen to unseen classes; None with fewer than three methods."""
+    kept = [number for number, pair in enumerate(experiment.method_pairs) if pair[0].n_bits is None]
+    pairs = [experiment.method_pairs[number] for number in kept]
+    names = [seen.name for seen, _ in pairs]
+    if name not in names or len(pairs) < 3:
+        return None
+    place = names.index(name)
+    seen, unseen = ([pair[side] for pair in pairs] for side in (0, 1))
+    ranks = (_ranks_per_fold(seen)[place], _ranks_per_fold(unseen)[place])
+    return RankChange(pairs[place][0].title, len(pairs), ranks, _over_queries(experiment, kept, place))
+
+
 def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     """Test the second observation of Liu et al.: comparing predicted labels works on seen classes only.
 
@@ -167,34 +205,28 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     classes is in the better half; that its rank worsens on unseen ones is tested over folds, and over queries (its rank
     among the methods for the same query). Ranks do not care that all values shrink together.
     """
-    kept = [number for number, pair in enumerate(experiment.method_pairs) if pair[0].n_bits is None]
-    pairs = [experiment.method_pairs[number] for number in kept]
-    names, where = [seen.name for seen, _ in pairs], experiment.title
-    if name not in names or len(pairs) < 3:
+    where = experiment.title
+    found = trivial_ranks(experiment, name)
+    if found is None:
         return not_testable(
             TRIVIAL_SOLUTION_CLAIM, where, f"It takes {name} and at least two other real-valued methods on all folds."
         )
-    place = names.index(name)
-    title = pairs[place][0].title
-    seen, unseen = ([pair[side] for pair in pairs] for side in (0, 1))
-    ranks = [_ranks_per_fold(methods)[place] for methods in (seen, unseen)]
-    change = ranks[1] - ranks[0]
-    over_folds, over_queries = larger_than_zero(change), _over_queries(experiment, kept, place)
-    competes = bool(ranks[0].mean() <= (len(pairs) + 1) / 2)
-    loses = bool(change.mean() > 0) and over_folds <= LEVEL
-    queries = "" if over_queries is None else f" ({p_value_phrase(over_queries)} over queries)"
+    change = found.unseen - found.seen
+    competes = found.seen <= (found.n_methods + 1) / 2
+    loses = change > 0 and found.p_value <= LEVEL
+    queries = "" if found.over_queries is None else f" ({p_value_phrase(found.over_queries)} over queries)"
     return Observation(
-        f"{TRIVIAL_SOLUTION_CLAIM} ({title})",
+        f"{TRIVIAL_SOLUTION_CLAIM} ({found.title})",
         where,
         "confirmed" if competes and loses else "not confirmed",
-        over_folds,
-        f"The mean rank of {title} among {len(pairs)} methods is {ranks[0].mean():.1f} on seen classes "
-        f"({'in' if competes else 'not in'} the better half) and {ranks[1].mean():.1f} on unseen ones: "
-        f"{format_signed(change.mean(), 1)} places, {p_value_phrase(over_folds)} over folds{queries}.",
+        found.p_value,
+        f"The mean rank of {found.title} among {found.n_methods} methods is {found.seen:.1f} on seen classes "
+        f"({'in' if competes else 'not in'} the better half) and {found.unseen:.1f} on unseen ones: "
+        f"{format_signed(change, 1)} places, {p_value_phrase(found.p_value)} over folds{queries}.",
         ("fold", "rank on seen", "rank on unseen", "change"),
         tuple(
             (str(fold), f"{before:.1f}", f"{after:.1f}", format_signed(after - before, 1))
-            for fold, before, after in zip(experiment.seen.folds, *ranks, strict=True)
+            for fold, before, after in zip(experiment.seen.folds, *found.ranks, strict=True)
         ),
         tested="the loss of rank over folds",
     )

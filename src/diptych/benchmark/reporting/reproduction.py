@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.benchmark.published import DISTANCES, PAPER_LABELS, published_rows
-from diptych.benchmark.reporting.leaderboard import CITATIONS, SHORT, Table, as_markdown
+from diptych.benchmark.click_data import FEATURES
+from diptych.benchmark.papers import CITATIONS, SHORT
+from diptych.benchmark.published import DISTANCES, MEASURE_KEYS, plain_name, published_rows
 from diptych.benchmark.reporting.observations import format_p_value, format_signed
-from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.studies.web_data import FEATURES
+from diptych.benchmark.reporting.tables import Table, as_markdown
+from diptych.benchmark.results import STUDIES, Record, ResultFolder
 from diptych.metrics import NDCG, GradedRelevance, evaluate_scores
 from diptych.models import PSI, ConSE, Image2Text, MNiL, Text2Image
 from diptych.space import DIRECTIONS, Direction
@@ -33,7 +35,10 @@ _LIU_CODES = {"MM-NN": "mm-nn", "SCMorth": "scm-orth", "CVH": "cvh"}
 _LIU_MEASURES = {"MAP_percent": "AP()", "CMC_rank1_percent": "CMC@1"}
 _MENON_TASKS = {"Table 1": "pairwise-wikipedia", "Table 2": "pairwise-pascal"}
 # The paper's own data first, then the nearest that people hold.
-_ZHANG_TASKS = {"Table 1": ("coco-pairs", "coco"), "Table 2": ("flickr30k", "flickr8k")}
+_ZHANG_TASKS = {
+    "Table 1": ("neural-coco-pairs", "neural-coco"),
+    "Table 2": ("neural-flickr30k", "neural-flickr8k"),
+}
 _MNIL_PARAMETERS = {"rho": "margin", "tau": "within_margin", "beta_1": "image_term", "beta_2": "text_term"}
 _MNIL = "MNiL"
 _CLICKS = "diptych bench clicks"
@@ -68,7 +73,7 @@ it, or the reason why there is none. The page is made of the printed values, whi
 results, those of `diptych bench run` and what studies wrote with `--output`, packed by `diptych bench pack`:
 
 ```text
-diptych bench reproduction bench/results --output docs/reproduction.md
+diptych bench pages bench/results docs
 ```
 
 How each number came about, and why it differs where it does, is on the pages of the studies: [Benchmark](benchmark.md),
@@ -93,13 +98,10 @@ _CONDITIONS = {
     },
     "002": {
         "Table 1": "Ours: COCO's val2014, 15,819 photos to learn from and 987 to ask. Figure 3, precision by scope, is "
-        "in `precision` of every result in `bench/results/studies/neural-coco-pairs.json.gz`; "
-        "`diptych bench neural --data coco-pairs --plots FOLDER` draws it and figure 5, the maps of points.",
+        "the curve `precision_scope` of every record in `bench/results/studies/neural-coco-pairs.jsonl.gz`.",
         "Table 2": "Ours: Flickr8k, 6,000 photos to learn from and 1,000 to ask, because Flickr30K's photos are not "
         "publicly available; features of EfficientNet-Lite2 and MiniLM, of which MNiL takes the first and reads words. "
-        "PL-ranking learns from classes: each photo and its captions are one (one seed). The other values are taken "
-        "from the tables of [Networks compared](neural-benchmark.md), means of three seeds to four digits. Figures 3 "
-        "and 5, precision by scope and maps of points, are drawn by `diptych bench neural --plots FOLDER`.",
+        "PL-ranking learns from classes: each photo and its captions are one.",
     },
     "003": {
         "": "Ours: a click log simulated from Flickr8k's training captions, judgements of its test captions by people. "
@@ -122,31 +124,44 @@ _CONDITIONS = {
 
 
 class StoredResults:
-    """What `diptych bench run` and the studies left in one folder, packed or not, as reproduction looks it up."""
+    """What runs left in one folder and in its folder ``studies``, packed or not, as pages look it up."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self._folder = ResultFolder(folder)
+        self.folder = Path(folder)
 
     @cached_property
-    def studies(self) -> dict[str, Any]:
-        """The documents of the studies by the names of their files."""
-        return self._folder.studies()
+    def documents(self) -> dict[str, Any]:
+        """What `bench clicks` and `bench costa-pereira` wrote, by the names of their files."""
+        return ResultFolder(self.folder).studies()
 
     @cached_property
-    def _records(self) -> dict[tuple[str, str], list[Record]]:
-        found: dict[tuple[str, str], list[Record]] = {}
-        for record in self._folder.records():
-            found.setdefault((record.task, record.method), []).append(record)
+    def _records(self) -> dict[str, dict[str, list[Record]]]:
+        found: dict[str, dict[str, list[Record]]] = {}
+        for folder in (self.folder, self.folder / STUDIES):
+            for record in ResultFolder(folder).records() if folder.is_dir() else ():
+                found.setdefault(record.task, {}).setdefault(record.method, []).append(record)
         return found
 
-    def folds(self, task: str, method: str) -> list[Record]:
+    def has_task(self, task: str) -> bool:
+        """Return True if there is a record of a task."""
+        return task in self._records
+
+    def methods(self, task: str) -> Mapping[str, Sequence[Record]]:
+        """Return the records of every method of a task, one for each fold."""
+        return self._records.get(task, {})
+
+    def folds(self, task: str, method: str) -> Sequence[Record]:
         """Return the records of a method on every fold of a task."""
-        return self._records.get((task, method), [])
+        return self.methods(task).get(method, ())
+
+    def titled(self, task: str, title: str) -> Sequence[Record]:
+        """Return the records of the method that a paper calls ``title``."""
+        wanted = plain_name(title)
+        return next((some for some in self.methods(task).values() if plain_name(some[0].method_title) == wanted), ())
 
     def report(self, study: str, task: str) -> Mapping[str, Any] | None:
-        """Return the report of one task in a study of several, whose files are the name and perhaps more of it."""
-        documents = (document for name, document in self.studies.items() if f"{name}-".startswith(f"{study}-"))
-        return next((report for document in documents for report in document if report["task"] == task), None)
+        """Return the document of one task in a study of several."""
+        return next((report for report in self.documents.get(study, ()) if report["task"] == task), None)
 
 
 @dataclass(frozen=True)
@@ -212,8 +227,7 @@ def _liu(row: PrintedRow, results: StoredResults) -> Found:
     bits = re.search(r"(\d+) bit", row["regime"])
     method = f"{_LIU_CODES[row['method']]}-{bits[1]}" if bits else _LIU_METHODS[row["method"]]
     task, measure = f"extendable-wikipedia-{setting}", _LIU_MEASURES[row["metric"]]
-    way: Direction = "image_query" if row["direction"] == "image_query" else "text_query"
-    values = [record.measures[measure][way] for record in results.folds(task, method)]
+    values = [record.measures[measure][_way(row)] for record in results.folds(task, method)]
     value = 100 * float(np.mean(values)) if values else None
     return _or_not_run(value, f"diptych bench run --task {task} --method {method}")
 
@@ -234,43 +248,40 @@ def _menon(row: PrintedRow, results: StoredResults) -> Found:
     task = _MENON_TASKS.get(row["table"])
     if task is None:
         return _TVGRAZ
-    column = "fit_seconds" if row["metric"] == "training_time_s" else row["direction"]
-    rows = results.studies.get(task, {}).get("rows", ())
-    value = next((found[column] for found in rows if found["name"].lower() == row["method"].lower()), None)
-    return _or_not_run(value, f"diptych bench {task}", same_data=task == "pairwise-wikipedia")
+    records = results.titled(task, row["method"])
+    if not records:
+        return f"no result of `diptych bench run --task {task}` is stored"
+    (found,) = records
+    if row["metric"] == "training_time_s":
+        value = found.seconds["fit"]
+    else:
+        value = found.average() if row["direction"] == "average" else found.measures["AP()"][_way(row)]
+    return Ours(value, f"diptych bench run --task {task} --method {found.method}", task == "pairwise-wikipedia")
+
+
+def _way(row: PrintedRow) -> Direction:
+    return "image_query" if row["direction"] == "image_query" else "text_query"
 
 
 def _zhang(row: PrintedRow, results: StoredResults) -> Found:
     if row["metric"] in _MNIL_PARAMETERS:
         return Ours(getattr(MNiL(), _MNIL_PARAMETERS[row["metric"]]), "diptych methods mnil", same_data=True)
+    table = "Table 1" if row["regime"] == "claim" else row["table"]
+    task = next((name for name in _ZHANG_TASKS[table] if results.has_task(name)), _ZHANG_TASKS[table][0])
+    command = f"diptych bench run --task {task}"
     if row["regime"] == "claim":
         metric = "MAP@50" if row["method"].endswith("PL-ranking") else "MAP@all"
         names = (_MNIL, row["method"].removeprefix(f"{_MNIL} vs "))
-        ours, theirs = (_neural_value(results, "Table 1", name, metric, "average") for name in names)
-        value = None if ours is None or theirs is None else 100 * (ours / theirs - 1)
-        return _or_not_run(value, _neural_command(results, "Table 1"))
-    value = _neural_value(results, row["table"], row["method"], row["metric"], row["direction"])
-    return _or_not_run(value, _neural_command(results, row["table"]))
+        ours, theirs = (_mean(results.titled(task, name), metric, "average") for name in names)
+        return _or_not_run(None if ours is None or theirs is None else 100 * (ours / theirs - 1), command)
+    return _or_not_run(_mean(results.titled(task, row["method"]), row["metric"], row["direction"]), command)
 
 
-def _neural_report(results: StoredResults, table: str) -> Mapping[str, Any] | None:
-    found = (results.report("neural", task) for task in _ZHANG_TASKS[table])
-    return next((report for report in found if report is not None), None)
-
-
-def _neural_command(results: StoredResults, table: str) -> str:
-    report = _neural_report(results, table)
-    return f"diptych bench neural --data {report['task'] if report else _ZHANG_TASKS[table][0]}"
-
-
-def _neural_value(results: StoredResults, table: str, name: str, metric: str, direction: str) -> float | None:
-    for method in (_neural_report(results, table) or {"methods": ()})["methods"]:
-        # Ours has arrows where the paper's text has them, too; the table of printed values writes ->.
-        if method["name"].replace("→", "->") == name:
-            cells = method["measures"][PAPER_LABELS[metric]]
-            values = [cells[way]["mean"] for way in (DIRECTIONS if direction == "average" else (direction,))]
-            return None if None in values else float(np.mean(values))
-    return None
+def _mean(records: Sequence[Record], metric: str, direction: str) -> float | None:
+    """Return the mean over seeds of what a paper calls ``metric``, None without records."""
+    ways = DIRECTIONS if direction == "average" else (direction,)
+    values = [record.measures[MEASURE_KEYS[metric]][way] for record in records for way in DIRECTIONS if way in ways]
+    return float(np.mean(values)) if values else None
 
 
 def _dong(row: PrintedRow, results: StoredResults) -> Found:
@@ -280,7 +291,7 @@ def _dong(row: PrintedRow, results: StoredResults) -> Found:
         return _CLICKTURE
     if row["method"] in _QUOTED:
         return _QUOTED[row["method"]]
-    clicks = results.studies.get("clicks")
+    clicks = results.documents.get("clicks")
     if clicks is None:
         return f"no result of `{_CLICKS}` is stored"
     if row["table"] == "text" and row["regime"] not in STAND_INS:

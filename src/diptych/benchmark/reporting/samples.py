@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from diptych.benchmark.papers import declared_tasks
 from diptych.benchmark.reporting.results import CHANCE_METHODS, MethodResults, TaskResults
-from diptych.benchmark.running import RetrievalTask, retrieval_tasks
+from diptych.benchmark.task import Task
 from diptych.data import Pairs
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.errors import DiptychError
@@ -55,15 +56,15 @@ class SampleSheet:
 
 
 def sample_sheets(
-    tasks: Sequence[TaskResults], declarations: Sequence[RetrievalTask] | None = None, seed: int = 0
+    tasks: Sequence[TaskResults], declarations: Sequence[Task] | None = None, seed: int = 0
 ) -> tuple[SampleSheet, ...]:
     """Ask a few queries of one task of every data set again, and show what the best method and CCA answer.
 
     The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
-    chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is
+    chose. ``declarations`` are the tasks to look them up in, by default those of `declared_tasks`. Where the data is
     not on this machine, or has no pictures, the sheet says so and is empty.
     """
-    declared = {task.name: task for task in (retrieval_tasks() if declarations is None else declarations)}
+    declared = {task.name: task for task in (declared_tasks() if declarations is None else declarations)}
     chosen: dict[str, TaskResults] = {}
     for task in sorted(tasks, key=lambda task: task.setting != "unseen"):
         if task.name in declared:
@@ -71,7 +72,7 @@ def sample_sheets(
     return tuple(_sheet(task, declared[task.name], seed) for task in chosen.values())
 
 
-def _sheet(task: TaskResults, declared: RetrievalTask, seed: int) -> SampleSheet:
+def _sheet(task: TaskResults, declared: Task, seed: int) -> SampleSheet:
     if not declared.data.is_available:
         return SampleSheet(task.title, (), f"The data set {task.dataset} is not on this machine, so nothing is shown.")
     try:
@@ -102,7 +103,7 @@ def _best_and_baseline(task: TaskResults) -> list[MethodResults]:
     return [*real[:1], *(baseline or real[1:2])]
 
 
-def _encoded_again(method: MethodResults, declared: RetrievalTask, fold: Fold, number: int) -> EncodedRetrieval:
+def _encoded_again(method: MethodResults, declared: Task, fold: Fold, number: int) -> EncodedRetrieval:
     entry = declared.method(method.name)
     record = next((record for record in method.records if record.fold == number), method.records[0])
     model: CrossModalModel = clone(entry.model)

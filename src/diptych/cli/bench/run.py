@@ -1,4 +1,4 @@
-"""``diptych bench run``, ``diff``, ``pack``, ``report`` and ``reproduction``: methods on tasks, and their results."""
+"""``diptych bench run``, ``diff``, ``pack``, ``report`` and ``pages``: methods on tasks, and their results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,6 @@ from rich.console import Console
 from diptych.cli.console.output import (
     bold,
     check_folder,
-    check_writable_file,
     notes,
     numbers,
     or_dash,
@@ -32,11 +31,13 @@ from diptych.cli.console.output import (
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import JobsOption, JsonOption, QuietOption, SchedulerOption
 from diptych.directions import DIRECTIONS
+from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from diptych.benchmark.catalogue import Unit
     from diptych.benchmark.reporting import Observation
     from diptych.benchmark.results import Record, ResultFolder, ResultsDifference
-    from diptych.benchmark.running import Failure, RunReport, Unit
+    from diptych.benchmark.runner import Failure, RunReport
 
 _SHOWN = 2
 
@@ -44,12 +45,19 @@ _SHOWN = 2
 def bench_run(
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", "-t", help="Tasks whose name matches, such as 'extendable-*'; may be repeated."),
+        typer.Option("--task", "-t", help="Tasks by name or pattern, such as 'extendable-*'; may be repeated."),
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Methods whose name matches, such as 'cca' or '*-16'; may be repeated."),
+        typer.Option("--method", "-m", help="Methods by name or pattern, such as 'cca,mnil' or '*-16'."),
     ] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option("--paper", help="The tasks of a paper: 000 Liu et al., 001 Menon et al., 002 Zhang et al."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: coarser grids, fewer folds and hold-outs, two epochs.")
+    ] = False,
     results: Annotated[
         Path, typer.Option("--results", "-r", help="Where the results go; what is there is not run again.")
     ] = Path("results"),
@@ -67,7 +75,7 @@ def bench_run(
         ),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option("--folds", min=1, help="Number of class folds or draws; by default the task's own.")
+        int | None, typer.Option("--folds", min=1, help="Number of class folds, draws or seeds; else the task's own.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of folds, draws and hold-outs.")] = 0,
     list_only: Annotated[bool, typer.Option("--list", help="Show what would run, and run nothing.")] = False,
@@ -79,8 +87,8 @@ def bench_run(
     What is done is not repeated: stop a run when you like and start it again. A method that fails is named in one line
     and the others go on; the exit status is then 1.
     """
-    from diptych.benchmark.results import ResultFolder
-    from diptych.benchmark.running import Catalogue, OwnData, Plugin, run_benchmark
+    from diptych.benchmark import Catalogue, OwnData, Plugin, ResultFolder, run_benchmark
+    from diptych.benchmark.papers import tasks_of_paper
     from diptych.cli.console.output import results as results_console
 
     catalogue = Catalogue(
@@ -88,8 +96,10 @@ def bench_run(
         data=None if data is None else OwnData(str(data.resolve()), seed),
         folds=folds,
         seed=seed,
+        quick=quick,
     )
-    units = catalogue.units(task or ["*"], method or ["*"])
+    wanted = [*(task or ()), *((one.name for one in tasks_of_paper(paper)) if paper else ())]
+    units = catalogue.units(_listed(wanted) or ["*"], _listed(method or ()) or ["*"])
     if list_only:
         listing = [{"task": unit.task, "method": unit.method, "fold": unit.fold} for unit in units]
         print_outcome("\n".join(" ".join(map(str, row.values())) for row in listing), listing, as_json=as_json)
@@ -107,10 +117,15 @@ def bench_run(
         raise typer.Exit(1)
 
 
+def _listed(words: Sequence[str]) -> list[str]:
+    """Return the words, those with commas as several."""
+    return [part for word in words for part in word.split(",") if part]
+
+
 @contextmanager
 def unit_progress(stages: Stages) -> Iterator[Callable[[Record | Failure | None, Sequence[Unit], int], None]]:
     """Show how many units are done and which run; failures are named at once, in one line."""
-    from diptych.benchmark.running import Failure
+    from diptych.benchmark import Failure
 
     told: set[str] = set()
     with stages.run("units", "running") as advance:
@@ -179,7 +194,7 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
         ways = [f"{fmean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
         averages = [record.average(main) for record in group]
         seconds = fmean([sum(record.seconds.values()) for record in group])
-        spread = f"{pstdev(averages):.4f}" if len(group) > 1 else "–"
+        spread = f"{stdev(averages):.4f}" if len(group) > 1 else "–"
         cells = [group[0].method_title, *ways, f"{fmean(averages):.4f}", spread, str(len(group)), f"{seconds:.2f}"]
         listing.add_row(*cells)
     console.print(listing)
@@ -294,23 +309,23 @@ def print_observations(observations: Sequence[Observation], console: Console) ->
     print_table(["claim", "data", bold("verdict"), *numbers("p"), "evidence"], rows, console, title="Observations")
 
 
-def bench_reproduction(
+def bench_pages(
     results: Annotated[Path, typer.Argument(help="Results of `bench run`; those of studies in its folder `studies`.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The Markdown page to write.")] = None,
+    documents: Annotated[Path, typer.Argument(help="The folder of the documents.")] = Path("docs"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 where a page is stale.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Set every number that the papers print beside ours, with the command that prints it, or say why there is none."""
-    from diptych.benchmark.reporting import reproduction_page
-    from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows
-    from diptych.cli.console.output import results as console
+    """Write the tables of the documents anew from stored results, and the page of all numbers that papers print."""
+    from diptych.benchmark.reporting.pages import made_pages
+    from diptych.benchmark.reporting.reproduction import StoredResults
 
-    if output is not None:
-        check_writable_file(output)
-    answers = answer_rows(StoredResults(results))
-    page = reproduction_page(answers)
-    if output is not None:
-        write_text(output, page)
-    if as_json:
-        print_json([asdict(answer) for answer in answers])
-    else:
-        console().print(page if output is None else f"page: {output}", markup=False, soft_wrap=True)
+    if not documents.is_dir():
+        raise InvalidInputError(f"{documents} is no folder of documents; name one, such as docs")
+    made = made_pages(StoredResults(results), documents)
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in () if check else stale:
+        write_text(path, made[path])
+    outcome = [f"{'stale' if check else 'written'}: {path}" for path in stale] or ["every page is up to date"]
+    print_outcome("\n".join(outcome), {"stale": stale, "pages": list(made)}, as_json=as_json)
+    if check and stale:
+        raise typer.Exit(1)

@@ -1,8 +1,9 @@
-"""``diptych bench`` of one paper's experiments: run them, and print ours beside the published numbers."""
+"""``diptych bench clicks`` and ``costa-pereira``: two papers whose experiments need more than tasks and methods."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -10,209 +11,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import check_folder, results, writing
+from diptych.cli.console.output import bold, numbers, print_table, results
 from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import (
-    available_tasks,
-    check_report_files,
-    finish_reports,
-    write_report_files,
-)
+from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, PlotsOption, QuietOption
-from diptych.errors import MissingDataError, MissingPackageError, UnknownNameError
+from diptych.errors import MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:
-    from diptych.benchmark.neural import NeuralData, NeuralReport
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark.clicks import WebReport
+    from diptych.benchmark.papers.costa_pereira import CostaPereiraReport
+    from diptych.benchmark.reporting import Table
     from diptych.cli.console.progress import Advance
 
-RowsOption = Annotated[
-    list[str] | None, typer.Option("--method", "-m", help="Only this row, such as marginal-sm; may be repeated.")
-]
-QuickOption = Annotated[
-    bool, typer.Option("--quick", help="A first look: coarser grids and fewer folds; the table says so.")
-]
 
-
-def bench(
-    task: Annotated[
-        str,
-        typer.Argument(
-            help="wikipedia, wikipedia-plain, pascal or scenes; pairwise: the tables of Menon et al. 2015, singly "
-            "pairwise-wikipedia, pairwise-pascal or pairwise-tvgraz; auto: wikipedia if it is here, else scenes."
-        ),
-    ] = "auto",
-    method: RowsOption = None,
-    distances: Annotated[bool, typer.Option(help="Also compare the distance measures.")] = True,
-    quick: QuickOption = False,
-    jobs: JobsOption = None,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: PlotsOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Run a benchmark: choose every parameter on hold-outs of the training part, then measure on the test part once."""
-    from diptych.benchmark import find_study, run_study, run_task, study_names
-    from diptych.cli.bench.task import draw_bench, print_study
-    from diptych.data import cache_folder, find_dataset
-
-    stages = Stages(quiet=quiet)
-    if task == "auto":
-        task = "wikipedia" if find_dataset("wikipedia").is_available else "scenes"
-        stages.note(f"running the benchmark {task!r}")
-    study = find_study(task)
-    check_report_files(output, plots)
-    run = partial(
-        run_task,
-        methods=method,
-        distances=distances,
-        n_jobs=jobs or os.cpu_count() or 1,
-        folder=None if fresh else cache_folder() / "tuning",
-        stage=lambda title: stages.run(title, title),
-    )
-    report = run_study(study.coarser() if quick else study, run)
-    document = report.as_json if task in study_names() else report.reports[0].as_json
-    draw = partial(draw_bench, report.reports)
-    write_report_files(stages, output=output, document=document, plots=plots, draw=draw, as_json=as_json)
-    if not as_json:
-        print_study(report, results())
-
-
-def bench_hashing(
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data", "-d", help="wikipedia, pascal or flickr8k; may be repeated. Default: those on this machine."
-        ),
-    ] = None,
-    method: RowsOption = None,
-    bits: Annotated[
-        list[int] | None,
-        typer.Option("--bits", "-b", min=1, help="A length of code; may be repeated. Default: 4, 8, 16, 32, 64, 128."),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(min=1, help="Class divisions, each with a seed of its own. Default: 5.")
-    ] = None,
-    quick: QuickOption = False,
-    jobs: JobsOption = None,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: PlotsOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare hashing methods by the length of their codes, for classes that were learned and classes that were not.
-
-    Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
-    """
-    from diptych.benchmark.hashing import BITS, HASHING_TASKS, run_bit_budget
-    from diptych.cli.bench.hashing import draw_bit_budgets, print_bit_budget
-    from diptych.data import cache_folder
-
-    stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, "data set of the hashing benchmark", HASHING_TASKS, stages)
-    check_report_files(output, plots)
-    reports = [
-        run_bit_budget(
-            task,
-            bits=bits or ((8, 16, 32) if quick else BITS),
-            methods=method,
-            folds=folds or (2 if quick else 5),
-            n_jobs=jobs or os.cpu_count() or 1,
-            folder=None if fresh else cache_folder() / "hashing",
-            stage=lambda title: stages.run(title, title),
-            **({"n_searched": 100_000} if quick else {}),
-        )
-        for task in tasks
-    ]
-    finish_reports(reports, print_bit_budget, stages, output, plots, draw_bit_budgets, as_json=as_json)
-
-
-def bench_neural(
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            "-d",
-            help="wikipedia, pascal, flickr8k, flickr30k, coco, coco-pairs; may be repeated. Default: those found.",
-        ),
-    ] = None,
-    method: RowsOption = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Fits of each method that draws random numbers.")] = 3,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the data, for methods that have them; else their own.")
-    ] = None,
-    pixels: Annotated[
-        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; needs a graphics card.")
-    ] = False,
-    fresh: FreshOption = False,
-    output: OutputOption = None,
-    plots: PlotsOption = None,
-    inside: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method to inspect with --plots and --save.")
-    ] = None,
-    save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
-
-    Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
-    """
-    from diptych.benchmark.neural import NEURAL_TASKS, neural_methods, run_neural
-    from diptych.cli.bench.neural import print_neural
-    from diptych.data import cache_folder
-
-    stages = Stages(quiet=quiet)
-    tasks = available_tasks(data, "data set of the comparison of networks", NEURAL_TASKS, stages)
-    check_report_files(output, plots)
-    # Before any work is done: the method must be measured, and its model written.
-    known = method or neural_methods(pixels=True)
-    if inside is not None and inside not in known:
-        raise UnknownNameError("method to look into", inside, known)
-    if save is not None:
-        check_folder(save)
-    reports = []
-    for task in tasks:
-        with stages.run(f"load {task.name}", f"loading {task.name}"):
-            loaded = task.load()
-        report = run_neural(
-            task,
-            methods=method,
-            seeds=seeds,
-            epochs=epochs,
-            pixels=pixels,
-            folder=None if fresh else cache_folder() / "neural",
-            stage=lambda title: stages.run(title, title),
-            data=loaded,
-        )
-        if report.results and (plots is not None or save is not None):
-            _inspect(inside, report, loaded, plots, save, stages)
-        reports.append(report)
-    finish_reports(reports, print_neural, stages, output, as_json=as_json)
-
-
-def _inspect(
-    method: str | None, report: NeuralReport, data: NeuralData, plots: Path | None, save: Path | None, stages: Stages
-) -> None:
-    """Learn a method, the best one if None, once more with seed 0; keep its model and draw its figures, if wanted."""
-    from diptych.benchmark.neural import Illustration
-    from diptych.cli.bench.neural import draw_neural
-
-    chosen = report.methods[method if method in report.measured else report.best()]
-    with stages.run(f"inside {report.task.name}", f"looking into {chosen.name}"):
-        found = Illustration.of(report.task, data, chosen, epochs=report.epochs)
-    if save is not None:
-        place = save / f"{report.task.name}-{chosen.key}"
-        with writing(place):
-            found.model.save(place)
-        stages.note(f"model: {place}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, plots)))}")
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables one after another, each with its title above and its notes below."""
+    console = results()
+    for number, shown in enumerate(tables):
+        if number:
+            console.print()
+        console.print(f"{shown.caption}\n", style="bold", markup=False)
+        names = [bold(heading) for heading in shown.headings[: shown.n_names]]
+        print_table([*names, *numbers(*shown.headings[shown.n_names :])], shown.rows, console)
+        if shown.notes:
+            console.print("\n" + " ".join(shown.notes), markup=False)
 
 
 def bench_clicks(
-    method: RowsOption = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this row, such as text2image; may be repeated.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of noise that are averaged.")] = 5,
     fresh: FreshOption = False,
     output: OutputOption = None,
@@ -225,9 +55,9 @@ def bench_clicks(
     The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
     al. (2018), with what they print beside ours.
     """
-    from diptych.benchmark.studies.web_data import flickr8k_web
-    from diptych.benchmark.web import chosen_methods, run_web
-    from diptych.cli.bench.clicks import draw_click_benchmark, print_click_benchmark
+    from diptych.benchmark.click_data import flickr8k_web
+    from diptych.benchmark.clicks import chosen_methods, run_web
+    from diptych.benchmark.papers.dong import click_tables
     from diptych.data import cache_folder
 
     # Before the data are loaded, which takes a while and a data set.
@@ -243,10 +73,45 @@ def bench_clicks(
         stage=lambda title: stages.run(title, title),
         seeds=seeds,
     )
-    draw = partial(draw_click_benchmark, report)
+    draw = partial(draw_clicks, report)
     write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw, as_json=as_json)
     if not as_json:
-        print_click_benchmark(report, results())
+        print_tables(click_tables(report.as_json()).values())
+
+
+def draw_clicks(report: WebReport, folder: Path) -> list[Path]:
+    """Draw curves over noise and neighbours, correlations, and groups of visualness; return the files."""
+    from diptych import figures
+    from diptych.benchmark.clicks import DRAWN_FOLDS, LEARNED_FUSION, NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
+    from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
+
+    column, row = report.columns[-1], report.correlated_row
+    curves = {each: report.noise_curve(each, column, "experts", DRAWN_FOLDS) for each in (*report.rows, RANDOM_ROW)}
+    neighbours = {
+        each: [mean for mean, _ in report.neighbour_curve(each, "experts", NEIGHBOUR_COUNTS)]
+        for each in NEIGHBOUR_MODELS
+    }
+    neighbours[RANDOM_ROW] = [report.mean(RANDOM_ROW, column, "experts")] * len(NEIGHBOUR_COUNTS)
+    followed = [report.correlations(row, column, "experts", fold) for fold in DRAWN_FOLDS]
+    correlations = {kind: [found[kind].coefficient for found in followed] for kind in followed[0]}
+    shown = [each for each in report.rows if each != LEARNED_FUSION and each in report.fused_rows]
+    bars = {each: report.group_means(each, column, "experts") for each in shown[:MAX_QUERY_GROUP_METHODS]}
+    line = figures.noise_curves
+    drawn = {
+        "noise": line(DRAWN_FOLDS, curves, score="NDCG@25", title="Expert grades, with irrelevant pictures added"),
+        "neighbours": line(NEIGHBOUR_COUNTS, neighbours, score="NDCG@25", title="Expert grades", against="neighbours"),
+        "correlations": line(
+            DRAWN_FOLDS, correlations, score="Spearman's correlation", title=f"What predicts the answers of {row}"
+        ),
+        "visualness": figures.query_group_bars(
+            ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1"),
+            bars,
+            report.group_means(RANDOM_ROW, column, "experts"),
+            counts=report.group_sizes("experts"),
+            title="Experts, one-fold noise",
+        ),
+    }
+    return save_figures({f"clicks-{name}.png": figure for name, figure in drawn.items()}, folder)
 
 
 def bench_costa_pereira(
@@ -265,9 +130,8 @@ def bench_costa_pereira(
     One random fifth of the training part is for choosing; then everything is fitted on the whole training part and the
     test part is asked once. A data set that is not on this machine is named and left out.
     """
-    from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, run_costa_pereira
+    from diptych.benchmark.papers.costa_pereira import COSTA_PEREIRA, costa_pereira_tables, run_costa_pereira
     from diptych.benchmark.task import find_by_name
-    from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira
 
     tasks = [find_by_name("data set of this study", name, COSTA_PEREIRA) for name in data or ()] or [*COSTA_PEREIRA]
     check_report_files(output, plots)
@@ -285,4 +149,25 @@ def bench_costa_pereira(
             stages.note(f"{task.name} is left out: {error}")
     if not reports:
         raise lacking[0]
-    finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira, as_json=as_json)
+
+    def draw(folder: Path) -> list[Path]:
+        return save_figures({name: figure for report in reports for name, figure in _figures(report)}, folder)
+
+    documents = [report.as_json() for report in reports]
+    write_report_files(stages, output=output, document=lambda: documents, plots=plots, draw=draw, as_json=as_json)
+    if not as_json:
+        print_tables(shown for document in documents for shown in costa_pereira_tables(document).values())
+
+
+def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:
+    """Yield what the paper's figures on the test part show: curves, categories and confusion of every method."""
+    from diptych import figures
+
+    title, stem = report.title.partition(",")[0], f"costa-pereira-{report.task}"
+    curves = {method: detail.precision for method, detail in report.details.items()}
+    yield f"{stem}-precision-recall.png", figures.method_precision_recall(curves, report.chance.precision, title=title)
+    for method, detail in report.details.items():
+        name = f"{title}, {method}"
+        bars = figures.category_bars(detail.categories, report.chance.categories, title=name)
+        yield f"{stem}-categories-{method.lower()}.png", bars
+        yield f"{stem}-confusion-{method.lower()}.png", figures.confusion(detail.confusion, title=name)

@@ -16,8 +16,9 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.benchmark.published import DISTANCES, MapScore, Published, published_map
-from diptych.benchmark.runner import BenchmarkReport, Stage, silent_stage
-from diptych.benchmark.task import BenchmarkTask
+from diptych.benchmark.reporting.tables import NOTHING, Table
+from diptych.benchmark.runner import Stage, silent_stage
+from diptych.benchmark.task import DataTask
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import Encoder, LdaTopics, SiftWords, encode_splits
 from diptych.errors import InvalidInputError
@@ -198,7 +199,7 @@ SIGN_PATTERNS = 64
 
 
 @dataclass(frozen=True)
-class CostaPereiraTask(BenchmarkTask):
+class CostaPereiraTask(DataTask):
     """Data, features to choose from, settings to choose from, and which tables the paper prints.
 
     ``image_encoders`` and ``text_encoders`` are by what a table calls them, one of each to be chosen; none where the
@@ -261,7 +262,7 @@ class MethodDetail:
 
 
 @dataclass(frozen=True, eq=False)
-class CostaPereiraReport(BenchmarkReport):
+class CostaPereiraReport:
     """The tables of one data set, and what the figures show of each method.
 
     ``pairs`` counts the pairs of every category (Tables II and III).
@@ -283,15 +284,6 @@ class CostaPereiraReport(BenchmarkReport):
     chance: MethodDetail
     seconds: float
     notes: tuple[str, ...] = ()
-
-    def row(self, table: str, method: str, detail: str | None = None) -> MapRow:
-        """Return the row of ``method`` in one of the tables."""
-        rows: tuple[MapRow, ...] = getattr(self, table)
-        return next(row for row in rows if row.method == method and detail in (None, row.detail))
-
-    def gain(self, method: str) -> float:
-        """Return by how many percent SCM's average on the test part exceeds that of ``method``, as the paper prints."""
-        return 100 * (self.row("test", "SCM").average / self.row("test", method).average - 1)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -498,3 +490,53 @@ def _detail(result: TwoWayEvaluation, test: Pairs, encoded: EncodedRetrieval | N
         categories={way: {str(name): mean for name, mean in means.items()} for way, means in categories.items()},
         confusion={} if encoded is None else {way: encoded.confusion(way) for way in DIRECTIONS},
     )
+
+
+_DISTANCE_NAMES = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+
+
+def costa_pereira_tables(document: Mapping[str, Any]) -> dict[str, Table]:
+    """Return the tables of one data set, in the order of the paper, from what `CostaPereiraReport.as_json` gives."""
+    title = document["title"].partition(",")[0]
+    tables = {}
+    if len(document["representations"]) > 1:
+        heading = f"{title}: features, MAP of SM on the {document['n_validation']} validation pairs"
+        tables["representations"] = _map_table(heading, document["representations"], "features")
+    counts = tuple((name, *(f"{count:,}" for count in found.values())) for name, found in document["pairs"].items())
+    headings = ("category", "training", "of them for validation", "test", "all")
+    tables["pairs"] = Table(f"{title}: pairs of each category (Tables II and III)", headings, counts)
+    distances = [{**row, "detail": _DISTANCE_NAMES[row["detail"]]} for row in document["distances"]]
+    notes = [
+        f"{row['method']} under {row['detail']} depends on the signs of the components, which nothing determines: mean "
+        f"over random signs; their averages lie between {row['sign_range'][0]:.4f} and {row['sign_range'][1]:.4f}."
+        for row in distances
+        if row["sign_range"]
+    ]
+    heading = f"{title}: distances (Table IV), MAP on the validation part"
+    tables["distances"] = _map_table(heading, distances, "distance", notes)
+    heading = f"{title}: correlation methods (Tables V and VI) by NC, MAP on the validation part"
+    tables["correlation"] = _map_table(heading, document["correlation"], "chosen")
+    rows = document["test"]
+    best = next(row["average"] for row in rows if row["method"] == "SCM")
+    gains = (f"{row['method']} {100 * (best / row['average'] - 1):+.1f} %" for row in rows if row["method"] != "SCM")
+    notes = [f"SCM's average beside that of the others: {', '.join(gains)}.", *document["notes"]]
+    heading = f"{title}: test part (Tables VIII and IX), MAP of {document['n_test']} pairs"
+    tables["test"] = _map_table(heading, rows, "chosen", notes)
+    return tables
+
+
+def _map_table(title: str, rows: Sequence[Mapping[str, Any]], detail: str, notes: Sequence[str] = ()) -> Table:
+    beside = any(row["published"] for row in rows)
+    cells = []
+    for row in rows:
+        values = [row["image_query"], row["text_query"], row["average"]]
+        printed: list[float | None] = [None] * len(values)
+        if row["published"]:
+            ways = [row["published"][way] for way in DIRECTIONS]
+            printed = [*ways, sum(ways) / len(ways)]
+        numbers = []
+        for ours, theirs in zip(values, printed, strict=True):
+            numbers += [f"{ours:.4f}", *([NOTHING if theirs is None else f"{theirs:.3f}"] if beside else [])]
+        cells.append((row["method"], row["detail"], *numbers))
+    headings = [part for name in ("image query", "text query", "average") for part in (name, *["paper"] * beside)]
+    return Table(title, ("method", detail, *headings), tuple(cells), n_names=2, notes=tuple(notes))

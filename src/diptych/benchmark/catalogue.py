@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.benchmark.studies.liu import RetrievalTask, retrieval_tasks
-from diptych.benchmark.studies.method_entries import Plugin, all_methods, plugin_methods
-from diptych.benchmark.task import Features, find_by_name
+from diptych.benchmark.methods import Plugin, all_methods, plugin_methods
+from diptych.benchmark.papers import declared_tasks
+from diptych.benchmark.task import QUICK_FOLDS, Features, Task, find_by_name
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.protocols import (
@@ -55,7 +55,7 @@ class OwnData:
 
     >>> import tempfile
     >>> import numpy as np
-    >>> from diptych.benchmark.running import OwnData
+    >>> from diptych.benchmark.catalogue import OwnData
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/mine.npz", images=np.eye(8), texts=np.eye(8), labels=list("aabbccdd"))
     ...     splits = OwnData(f"{folder}/mine.npz").load()
@@ -171,25 +171,27 @@ class Unit:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What decides the tasks of a run, in plain values that travel to every worker: plugins, own data, folds, seed.
+    """What decides the tasks of a run, in plain values that travel to every worker.
 
-    ``folds`` replaces the number of class folds or draws, ``seed`` what they are drawn with.
+    ``folds`` replaces the number of class folds, draws or seeds, ``seed`` what they are drawn with; ``quick`` is for a
+    first look, with coarser grids and fewer folds.
     """
 
     plugins: tuple[Plugin, ...] = ()
     data: OwnData | None = None
     folds: int | None = None
     seed: int = 0
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if self.folds is not None and self.folds < 1:
             raise InvalidInputError(f"folds must be at least 1, got {self.folds}")
 
-    def tasks(self) -> dict[str, RetrievalTask]:
+    def tasks(self) -> dict[str, Task]:
         """Return the tasks by name; with own data, only those of that data."""
         return _tasks(self)
 
-    def task(self, name: str) -> RetrievalTask:
+    def task(self, name: str) -> Task:
         """Return one task."""
         return find_by_name("task", name, self.tasks().values())
 
@@ -199,15 +201,14 @@ class Catalogue:
         A pattern that matches nothing is an error.
         """
         known = self.tasks()
-        chosen = _matching("task", known, tasks)
-        keys = dict.fromkeys(entry.key for name in chosen for entry in known[name].methods)
-        wanted = set(_matching("method", keys, methods))
+        chosen = [known[name] for name in _matching("task", known, tasks)]
+        wanted = set(_matching("method", dict.fromkeys(one.name for task in chosen for one in task.methods), methods))
         return [
-            Unit(name, fold, entry.key)
-            for name in chosen
-            for fold in range(known[name].protocol.n_folds)
-            for entry in known[name].methods
-            if entry.key in wanted
+            Unit(task.name, fold, method.name)
+            for task in chosen
+            for fold in range(task.protocol.n_folds)
+            for method in task.methods
+            if method.name in wanted and fold in task.folds_of(method)
         ]
 
 
@@ -220,23 +221,24 @@ def _matching(kind: str, known: Iterable[str], patterns: Sequence[str]) -> list[
 
 
 @lru_cache(maxsize=4)
-def _tasks(catalogue: Catalogue) -> dict[str, RetrievalTask]:
-    tasks = retrieval_tasks() if catalogue.data is None else _own_tasks(catalogue.data)
-    changed = (replace(task, protocol=task.protocol.redrawn(catalogue.folds, catalogue.seed)) for task in tasks)
-    return {task.name: _with_plugins(task, catalogue.plugins) for task in changed}
+def _tasks(catalogue: Catalogue) -> dict[str, Task]:
+    tasks = declared_tasks() if catalogue.data is None else _own_tasks(catalogue.data)
+    return {task.name: _changed(catalogue, task) for task in tasks}
 
 
-def _with_plugins(task: RetrievalTask, plugins: tuple[Plugin, ...]) -> RetrievalTask:
-    if not plugins:
-        return task
-    own = plugin_methods(task.features, plugins)
-    if task.relevant == "instance":
-        own = tuple(entry for entry in own if not entry.needs_labels)
-    replaced = {entry.key for entry in own}
-    return replace(task, methods=(*own, *(entry for entry in task.methods if entry.key not in replaced)))
+def _changed(catalogue: Catalogue, task: Task) -> Task:
+    folds = catalogue.folds or (min(QUICK_FOLDS, task.protocol.n_folds) if catalogue.quick else None)
+    task = replace(task, protocol=task.protocol.redrawn(folds, catalogue.seed))
+    if catalogue.plugins:
+        own = plugin_methods(task.features, catalogue.plugins)
+        if task.relevant == "instance":
+            own = tuple(method for method in own if not method.needs_labels)
+        replaced = {method.name for method in own}
+        task = replace(task, methods=(*own, *(one for one in task.methods if one.name not in replaced)))
+    return task.quick() if catalogue.quick else task
 
 
-def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
+def _own_tasks(data: OwnData) -> tuple[Task, ...]:
     splits = data.load()
     labelled = splits.train.labels is not None
     n_classes = len(class_list(splits.train)) if labelled else 0
@@ -245,7 +247,7 @@ def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
     few = min(room, max(2, (n_classes + 1) // 2))
     methods = all_methods(features, tuple(dict.fromkeys((few, min(room, 4 * few)))), _KERNEL_RANK)
     if not labelled:
-        methods = tuple(entry for entry in methods if not entry.needs_labels)
+        methods = tuple(method for method in methods if not method.needs_labels)
     hold_outs = HoldOut(repeats=3)
     protocols: list[tuple[str, RetrievalProtocol]] = [
         ("standard-{}", StandardSplit(hold_outs)),
@@ -256,7 +258,7 @@ def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
     if n_classes >= _MIN_UNSEEN_CLASSES:
         protocols.append(("extendable-{}-unseen", UnseenClasses()))
     return tuple(
-        RetrievalTask(
+        Task(
             name=pattern.format(data.name),
             title=f"{data.name}, {protocol.setting}",
             dataset=data.name,

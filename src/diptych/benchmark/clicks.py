@@ -16,12 +16,8 @@ import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.atomic_files import atomic_write
-from diptych.benchmark.peak_memory import PeakMemory
-from diptych.benchmark.runner import BenchmarkReport, Stage, select_methods, silent_stage
-from diptych.benchmark.studies.web_data import (
-    JudgedLists,
-    WebData,
-)
+from diptych.benchmark.click_data import JudgedLists, WebData
+from diptych.benchmark.runner import PeakMemory, Stage, silent_stage
 from diptych.encoders import (
     FeatureCache,
     ImageNetLabels,
@@ -33,6 +29,7 @@ from diptych.encoders import (
     label_vectors,
     load_word_vectors,
 )
+from diptych.errors import UnknownNameError
 from diptych.estimators import clone
 from diptych.metrics import (
     AP,
@@ -162,10 +159,9 @@ def clicked_cca_scorer() -> WebScorer:
 
 @dataclass(frozen=True)
 class WebMethod:
-    """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions."""
+    """A method, and whether it is a part of the fusions."""
 
     name: str
-    title: str
     scorer: WebScorer
     is_fused: bool = True
 
@@ -176,16 +172,16 @@ def web_methods() -> dict[str, WebMethod]:
     Fusions are of the paper's methods that learn from the log: without ConSE they do better on the development part.
     """
     methods = (
-        WebMethod("image2text", "image2text", click_scorer(Image2Text())),
-        WebMethod("image-annotation", "image2text, words", click_scorer(ImageAnnotation()), False),
-        WebMethod("text2image", "text2image", click_scorer(Text2Image())),
-        WebMethod("query-based-scoring", "query-based scoring", click_scorer(QueryBasedScoring()), False),
-        WebMethod("online-classification", "online classification", click_scorer(OnlineClassification()), False),
-        WebMethod("psi", "PSI", click_scorer(PSI(**_TRAINING))),
-        WebMethod("devise", "DeViSE", click_scorer(DeViSE(**_TRAINING))),
-        WebMethod("conse", "ConSE", conse_scorer(), False),
-        WebMethod("cca", "CCA", clicked_cca_scorer(), False),
-        WebMethod("retriever", "our retriever (captions)", retriever_scorer(), False),
+        WebMethod("image2text", click_scorer(Image2Text())),
+        WebMethod("image-annotation", click_scorer(ImageAnnotation()), False),
+        WebMethod("text2image", click_scorer(Text2Image())),
+        WebMethod("query-based-scoring", click_scorer(QueryBasedScoring()), False),
+        WebMethod("online-classification", click_scorer(OnlineClassification()), False),
+        WebMethod("psi", click_scorer(PSI(**_TRAINING))),
+        WebMethod("devise", click_scorer(DeViSE(**_TRAINING))),
+        WebMethod("conse", conse_scorer(), False),
+        WebMethod("cca", clicked_cca_scorer(), False),
+        WebMethod("retriever", retriever_scorer(), False),
     )
     return {method.name: method for method in methods}
 
@@ -305,6 +301,22 @@ class FusedRuns:
 AVERAGE_FUSION = "average fusion"
 LEARNED_FUSION = "learned fusion"
 RANDOM_ROW = "random"
+TITLES: Mapping[str, str] = {
+    "image-annotation": "image2text, words",
+    "query-based-scoring": "query-based scoring",
+    "online-classification": "online classification",
+    "psi": "PSI",
+    "devise": "DeViSE",
+    "conse": "ConSE",
+    "cca": "CCA",
+    "retriever": "our retriever (captions)",
+    AVERAGE_FUSION: "method fusion, average",
+    LEARNED_FUSION: "method fusion, learned",
+}
+"""What tables call the rows whose names are other words."""
+DRAWN_FOLDS = tuple(range(11))
+_PRINTED_FOLDS = (0, 1, 2, 5, 10)
+_CORRELATED = "devise"
 FEATURE_FUSION = "feature fusion"
 _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person", "kid", "baby", "lady", "guy", "crowd"})
 _WORDS = "words"
@@ -316,7 +328,7 @@ _EXCELLENT = 3
 _CUTOFF = 25
 
 
-class WebReport(BenchmarkReport):
+class WebReport:
     """Every table of the comparison, computed from the scores when it is asked for.
 
     Rows are methods and the two fusions over methods; columns are the image features and the fusion over features.
@@ -359,14 +371,14 @@ class WebReport(BenchmarkReport):
         return (*self.features, FEATURE_FUSION) if len(self.features) > 1 else self.features
 
     @property
-    def title_of(self) -> dict[str, str]:
-        """What a row is called in tables."""
-        titles = {method.name: method.title for method in self.methods}
-        return titles | {
-            AVERAGE_FUSION: "method fusion, average",
-            LEARNED_FUSION: "method fusion, learned",
-            RANDOM_ROW: RANDOM_ROW,
-        }
+    def fused_rows(self) -> tuple[str, ...]:
+        """The methods that are parts of the fusions, and the fusions."""
+        return (*self._fused_methods, AVERAGE_FUSION, LEARNED_FUSION)
+
+    @property
+    def correlated_row(self) -> str:
+        """The method whose values figure 10 correlates with those of the queries."""
+        return _CORRELATED if _CORRELATED in self.rows else self.rows[0]
 
     def measure(self, name: str) -> Measure:
         """Return what a list is measured by: MAP of single words, NDCG@25 of graded lists."""
@@ -468,8 +480,37 @@ class WebReport(BenchmarkReport):
             row: dict(zip(NEIGHBOUR_COUNTS, self.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS), strict=True))
             for row in NEIGHBOUR_MODELS
         }
-        tables = {"lists": lists, "experts": self._analysis_json("experts"), "neighbours": neighbours, "costs": costs}
-        return {"log": repr(self.data.log), **tables}
+        tables: dict[str, Any] = {
+            "lists": lists,
+            "experts": self._analysis_json("experts"),
+            "neighbours": neighbours,
+            "costs": costs,
+        }
+        if LEARNED_FUSION in self.rows:
+            column = self.columns[-1]
+            tables["fusion"] = {"weights": dict(self.weights(column)), "held_out": self.held_out_fusion(column)}
+        return {"log": repr(self.data.log), **tables, **self._noise_json("experts")}
+
+    def _noise_json(self, name: str) -> dict[str, Any]:
+        """Return what noise among the candidates does to every row, and to what predicts the answers of one."""
+        column, row = self.columns[-1], self.correlated_row
+        by_fold = {fold: self.correlations(row, column, name, fold) for fold in _PRINTED_FOLDS}
+        return {
+            "noise": {
+                each: {fold: self.mean(each, column, name, fold) for fold in _PRINTED_FOLDS}
+                for each in (RANDOM_ROW, *self.rows)
+            },
+            "correlations": {
+                "row": row,
+                "by_noise": {
+                    kind: {
+                        fold: _or_none([found[kind].coefficient, found[kind].p_value])
+                        for fold, found in by_fold.items()
+                    }
+                    for kind in ("visualness", "1/length")
+                },
+            },
+        }
 
     def _list_json(self, name: str) -> dict[str, Any]:
         lists, column = self.data.every_list()[name][0], self.columns[-1]
@@ -589,11 +630,15 @@ def run_web(
     runs = []
     for method in chosen:
         for feature in data.features:
-            with enter(f"{method.title}, {feature}"):
+            with enter(f"{TITLES.get(method.name, method.name)}, {feature}"):
                 runs.append(measure_run(data, method, feature, None if folder is None else Path(folder)))
     return WebReport(data, chosen, runs, seeds=seeds)
 
 
 def chosen_methods(names: Collection[str] | None) -> list[WebMethod]:
     """Return the methods of these names, all without any; a typo gets a suggestion."""
-    return list(select_methods("method of the click benchmark", web_methods(), names, as_declared=True).values())
+    known = web_methods()
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError("method of the click benchmark", name, known)
+    return [method for name, method in known.items() if not names or name in names]

@@ -227,7 +227,7 @@ def simulate_clicks(
     Clicks on one picture for queries with the same words add up. All draws come from ``seed``. Use it to fit methods
     for click logs where no log is at hand, never to judge them: what people clicked here was decided by captions.
 
-    >>> from diptych.benchmark.studies.web_data import simulate_clicks
+    >>> from diptych.benchmark.click_data import simulate_clicks
     >>> from diptych.data import Pairs
     >>> pairs = Pairs(["1.jpg", "2.jpg"], ["a black dog runs", "two cats"], ids=["1", "2"])
     >>> log = simulate_clicks(pairs, own=1.0, others=0.0, noise=0.0)

@@ -1,4 +1,4 @@
-"""The methods of a task, built in or from a file of one's own, each with few settings to choose from.
+"""The methods of a task, from the registry or from a file of one's own, each with few settings to choose from.
 
 What is tuned stands on the classes. A method with a single setting is not tuned.
 """
@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
-from diptych.benchmark.task import Features, Method
+import numpy as np
+
+from diptych.arrays import AnyArray
+from diptych.benchmark.task import Features, Method, name_of_title
+from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, model_classes
-from diptych.models.base import FromTask
+from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, method_name, model_classes
+from diptych.models.base import FromTask, Inputs, Need
+from diptych.models.clicks.click_model import ClickModel
 from diptych.models.hashing.hashing_model import HashingModel
+from diptych.space import Space
 
 BITS = (8, 16, 32)
 """The code lengths of Liu et al."""
@@ -30,6 +36,56 @@ _DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "l
 _LINEAR_WITH_LABELS = ("gmlda", "cca-3v", "lcfs", "ml-cca", "lgcfl")
 _TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINANT)
 _FAMILIES = {"neural": "deep", "unlearned": "baseline"}
+# Chosen on the development photos of Flickr8k, as bench/flickr8k_features.py does.
+MNIL_ON_FEATURES: Mapping[str, Any] = {
+    "image_tower": "features",
+    "image_hidden": 2048,
+    "text_tower": "minilm",
+    "max_words": 32,
+    "n_components": 1024,
+    "hidden_size": 1024,
+    "dropout": 0.7,
+    "margin": 0.1,
+    "learning_rate": 3e-4,
+    "map_factor": 1.0,
+    "batch_size": 512,
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CaptionClicks(CrossModalModel):
+    """A click model that learns from pairs: every text is a query, clicked once on its picture.
+
+    With it the models of click logs take part where there is no log. Pictures are features, texts are strings.
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
+    inputs: ClassVar[Inputs] = "items"
+    when_to_use: ClassVar[str] = "To compare click models with others on pairs."
+    is_method: ClassVar[bool] = False
+
+    model: ClickModel
+
+    @property
+    def space(self) -> Space:
+        """The space of the click model."""
+        return self.model.space
+
+    def fit(self, images: Any, texts: Any, labels: Any = None) -> CaptionClicks:
+        """Learn from one click for each pair."""
+        rows = [str(row) for row in range(len(texts))]
+        log = ClickLog.from_triads([str(text) for text in texts], rows, np.ones(len(rows)))
+        self.model_ = clone(self.model).fit_clicks(log, images)
+        self.n_pairs_ = len(rows)
+        return self
+
+    def encode_images(self, images: Any) -> AnyArray:
+        """Return the points of pictures, given their features."""
+        return self.model_.encode_images(images)
+
+    def encode_texts(self, texts: Any) -> AnyArray:
+        """Return the points of strings."""
+        return self.model_.encode_texts([str(text) for text in texts])
 
 
 @dataclass(frozen=True)
@@ -76,7 +132,7 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
         if classes[name] is KCCA:
             listed += _kernels(n_components, kernel_rank)
         elif classes[name].benchmarked:
-            listed += method_entries(features, classes[name], n_components)
+            listed += methods_of(features, classes[name], n_components)
     return tuple(listed)
 
 
@@ -85,43 +141,60 @@ def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Metho
     classes = model_classes()
     hashing = [name for name, cls in classes.items() if issubclass(cls, HashingModel) and "labels" not in cls.needs]
     names = (*_LINEAR_IN_PAIRS, *_RANKING_IN_PAIRS, *hashing)
-    return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
+    return tuple(method for name in names for method in methods_of(features, classes[name], n_components))
 
 
 def label_methods(features: Features, n_components: Sequence[int]) -> tuple[Method, ...]:
     """Return real-valued methods that learn from many pairs with several labels each, in time linear in the pairs."""
     names = (*_LINEAR_IN_PAIRS, *_RANKING_IN_PAIRS, "pl-ranking", "sm", "scm", "deep-sm", *_LINEAR_WITH_LABELS)
     classes = model_classes()
-    return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
+    return tuple(method for name in names for method in methods_of(features, classes[name], n_components))
+
+
+def word_methods() -> tuple[Method, ...]:
+    """Return the methods that read strings beside features of pictures: MNiL, and click models that have points."""
+    (mnil,) = model_classes("items").values()
+    clicks = [
+        Method(name, cls.title or cls.__name__, CaptionClicks(model=cls()), group="clicks", reads="words")
+        for name, cls in model_classes("clicks").items()
+        if issubclass(cls, ClickModel) and cls.is_indexable
+    ]
+    return (Method("mnil", "MNiL", mnil(**MNIL_ON_FEATURES), group="deep", reads="words"), *clicks)
 
 
 def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Method, ...]:
     """Return the methods of plugins, behind the same scaling as all others."""
     classes = [cls for plugin in plugins for cls in plugin.classes()]
-    return tuple(entry for cls in classes for entry in method_entries(features, cls, (), group="plugin"))
+    return tuple(method for cls in classes for method in methods_of(features, cls, (), group="plugin"))
 
 
-def method_entries(
+def methods_of(
     features: Features, cls: type[CrossModalModel], n_components: Sequence[int], group: str = ""
 ) -> list[Method]:
-    """Return an entry for every variant of a class, and for every code length of a hashing method."""
-    rows: Mapping[str, Mapping[str, Any]] = cls.variants or {cls.title: {}}
-    if issubclass(cls, HashingModel):
-        rows = {
-            f"{title}, {bits} bits": {**parameters, "n_bits": bits}
-            for title, parameters in rows.items()
-            for bits in BITS
-        }
+    """Return a method for every variant of a class, and for every code length of a hashing method."""
     images, texts = features.scaling
-    return [
-        Method(
-            title,
-            Preprocessed(model=clone(cls().set_params(**parameters)), images=images, texts=texts),
-            _grid(cls, n_components),
-            group=group or _family(cls),
-        )
-        for title, parameters in rows.items()
-    ]
+    found = []
+    for title, parameters in (cls.variants or {cls.title: {}}).items():
+        for bits in BITS if issubclass(cls, HashingModel) else (None,):
+            given = parameters if bits is None else {**parameters, "n_bits": bits}
+            model = Preprocessed(model=clone(cls().set_params(**given)), images=images, texts=texts)
+            name = _name(cls, title, parameters)
+            found.append(
+                Method(
+                    name if bits is None else f"{name}-{bits}",
+                    title if bits is None else f"{title}, {bits} bits",
+                    model,
+                    _grid(cls, n_components),
+                    group or family_of(cls),
+                )
+            )
+    return found
+
+
+def _name(cls: type[CrossModalModel], title: str, parameters: Mapping[str, Any]) -> str:
+    """Return the name of a variant: that of its class, with the last word of its title where there are others."""
+    is_plain = title == cls.title or not parameters or len(cls.variants) < 2
+    return method_name(cls) if is_plain else f"{method_name(cls)}-{name_of_title(title.rpartition(' ')[2])}"
 
 
 def _grid(cls: type[CrossModalModel], n_components: Sequence[int]) -> list[dict[str, list[Any]]]:
@@ -135,7 +208,8 @@ def _grid(cls: type[CrossModalModel], n_components: Sequence[int]) -> list[dict[
     return [{f"model__{name}": list(values) for name, values in part.items() if len(values)} for part in filled]
 
 
-def _family(cls: type[CrossModalModel]) -> str:
+def family_of(cls: type[CrossModalModel]) -> str:
+    """Return the heading that a class stands under: the folder of its module."""
     folder = cls.__module__.removeprefix("diptych.models.").partition(".")[0]
     return _FAMILIES.get(folder, folder)
 
@@ -148,7 +222,8 @@ def _kernels(n_components: Sequence[int], rank: int) -> list[Method]:
         "correlation__kappa": [0.9],
         "C": [1.0, 100.0],
     }
+    correlation: Mapping[str, Sequence[Any]] = {"n_components": [n_components[-1]], "kappa": [0.5, 0.9]}
     return [
-        Method("KCCA", kernels, [{"n_components": [n_components[-1]], "kappa": [0.5, 0.9]}], group=_family(KCCA)),
-        Method("SCM on KCCA", SCM(correlation=kernels), [subspace], group=_family(SCM)),
+        Method("kcca", "KCCA", kernels, [correlation], group=family_of(KCCA)),
+        Method("scm-kcca", "SCM on KCCA", SCM(correlation=kernels), [subspace], group=family_of(SCM)),
     ]
