@@ -23,25 +23,20 @@ from diptych.benchmark.click_data import (
     simulate_clicks,
     word_lists,
 )
+from diptych.benchmark.click_methods import FusedRuns, WebMethod, WebRun, WebScorer, measure_run, web_methods
 from diptych.benchmark.clicks import (
     AVERAGE_FUSION,
     FEATURE_FUSION,
     LEARNED_FUSION,
     RANDOM_ROW,
     TITLES,
-    FusedRuns,
-    WebMethod,
     WebReport,
-    WebRun,
-    WebScorer,
-    measure_run,
     run_web,
-    web_methods,
 )
 from diptych.benchmark.papers.dong import click_tables
 from diptych.benchmark.published import published_value
-from diptych.benchmark.reporting import as_markdown
 from diptych.benchmark.runner import PeakMemory
+from diptych.benchmark.tables import as_markdown
 from diptych.cli.bench.studies import bench_clicks, draw_clicks
 from diptych.data import CrowdJudgement, DatasetSplits, ExpertJudgement, Pairs
 from diptych.encoders import TfidfTopics, Visualness, clean_query

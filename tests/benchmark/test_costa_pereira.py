@@ -24,7 +24,7 @@ from diptych.benchmark.papers.costa_pereira import (
     run_costa_pereira,
     validation_split,
 )
-from diptych.benchmark.reporting import as_markdown
+from diptych.benchmark.tables import as_markdown
 from diptych.benchmark.task import find_by_name
 from diptych.cli.bench.studies import _figures as figures_of
 from diptych.data import Dataset, DatasetSplits, Pairs

@@ -18,8 +18,6 @@ from diptych.benchmark.reporting import (
     Sample,
     SampleSheet,
     Shown,
-    Table,
-    as_latex,
     build_report,
     group_records,
     leaderboard_table,
@@ -28,6 +26,7 @@ from diptych.benchmark.reporting import (
 )
 from diptych.benchmark.reporting.results import query_names, query_shares
 from diptych.benchmark.results import Record, ResultFolder
+from diptych.benchmark.tables import Table, as_latex
 from diptych.cli.bench.run import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS

@@ -16,8 +16,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.benchmark.published import DISTANCES, MapScore, Published, published_map
-from diptych.benchmark.reporting.tables import NOTHING, Table
 from diptych.benchmark.runner import Stage, silent_stage
+from diptych.benchmark.tables import NOTHING, Table
 from diptych.benchmark.task import DataTask
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import Encoder, LdaTopics, SiftWords, encode_splits

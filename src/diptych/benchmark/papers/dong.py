@@ -13,7 +13,7 @@ import numpy as np
 from diptych.benchmark.click_data import FEATURES
 from diptych.benchmark.clicks import AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW, TITLES, standard_error
 from diptych.benchmark.published import published_rows, published_value
-from diptych.benchmark.reporting.tables import NOTHING, Table
+from diptych.benchmark.tables import NOTHING, Table
 
 Document = Mapping[str, Any]
 _PAPER = "003"

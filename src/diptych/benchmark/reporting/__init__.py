@@ -31,8 +31,5 @@ if TYPE_CHECKING:
     from diptych.benchmark.reporting.significance import group_letters as group_letters
     from diptych.benchmark.reporting.significance import holm as holm
     from diptych.benchmark.reporting.significance import larger_than_zero as larger_than_zero
-    from diptych.benchmark.reporting.tables import Table as Table
-    from diptych.benchmark.reporting.tables import as_latex as as_latex
-    from diptych.benchmark.reporting.tables import as_markdown as as_markdown
 else:
     __getattr__, __all__ = declared_exports(__name__)

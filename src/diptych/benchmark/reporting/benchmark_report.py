@@ -33,8 +33,8 @@ from diptych.benchmark.reporting.results import (
     group_records,
 )
 from diptych.benchmark.reporting.samples import SampleSheet
-from diptych.benchmark.reporting.tables import Table, as_latex, as_markdown
 from diptych.benchmark.results import Record
+from diptych.benchmark.tables import Table, as_latex, as_markdown
 from diptych.errors import InvalidInputError, counted
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 

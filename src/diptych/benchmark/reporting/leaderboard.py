@@ -12,7 +12,7 @@ from diptych.benchmark.papers import SHORT
 from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.results import AVERAGE_PRECISION, RANK_ONE, MethodResults, TaskResults
-from diptych.benchmark.reporting.tables import NOTHING, Table
+from diptych.benchmark.tables import NOTHING, Table
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 _TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}

@@ -20,8 +20,8 @@ from diptych.benchmark.published import MapScore, printed_beside, published_trai
 from diptych.benchmark.reporting.observations import format_p_value, format_signed, trivial_ranks
 from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows, reproduction_page
 from diptych.benchmark.reporting.results import find_experiments, group_records
-from diptych.benchmark.reporting.tables import NOTHING, Table, as_markdown
 from diptych.benchmark.results import Record
+from diptych.benchmark.tables import NOTHING, Table, as_markdown
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.space import DIRECTIONS, Direction
 

@@ -16,8 +16,8 @@ from diptych.benchmark.click_data import FEATURES
 from diptych.benchmark.papers import CITATIONS, SHORT
 from diptych.benchmark.published import DISTANCES, MEASURE_KEYS, plain_name, published_rows
 from diptych.benchmark.reporting.observations import format_p_value, format_signed
-from diptych.benchmark.reporting.tables import Table, as_markdown
 from diptych.benchmark.results import STUDIES, Record, ResultFolder
+from diptych.benchmark.tables import Table, as_markdown
 from diptych.metrics import NDCG, GradedRelevance, evaluate_scores
 from diptych.models import PSI, ConSE, Image2Text, MNiL, Text2Image
 from diptych.space import DIRECTIONS, Direction

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from diptych.benchmark.clicks import WebReport
     from diptych.benchmark.papers.costa_pereira import CostaPereiraReport
-    from diptych.benchmark.reporting import Table
+    from diptych.benchmark.tables import Table
     from diptych.cli.console.progress import Advance
 
 
@@ -56,7 +56,8 @@ def bench_clicks(
     al. (2018), with what they print beside ours.
     """
     from diptych.benchmark.click_data import flickr8k_web
-    from diptych.benchmark.clicks import chosen_methods, run_web
+    from diptych.benchmark.click_methods import chosen_methods
+    from diptych.benchmark.clicks import run_web
     from diptych.benchmark.papers.dong import click_tables
     from diptych.data import cache_folder
 

@@ -47,7 +47,7 @@ class Table:
 def as_markdown(table: Table) -> str:
     """Return a pipe table, with its notes below.
 
-    >>> from diptych.benchmark.reporting import Table, as_markdown
+    >>> from diptych.benchmark.tables import Table, as_markdown
     >>> print(as_markdown(Table("t", ("method", "MAP"), (("CCA", "0.24"),))))
     | method | MAP |
     |---|---:|
@@ -61,7 +61,7 @@ def as_markdown(table: Table) -> str:
 def as_latex(table: Table) -> str:
     r"""Return a ``table`` environment for the package booktabs.
 
-    >>> from diptych.benchmark.reporting import Table, as_latex
+    >>> from diptych.benchmark.tables import Table, as_latex
     >>> print(as_latex(Table("A & B", ("method", "MAP"), (("CCA", "0.24 ± 0.01"),))))
     \begin{table}
     \centering
