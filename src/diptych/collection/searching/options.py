@@ -41,7 +41,7 @@ class SearchOptions:
     )
     rerank: int | None = field(
         default=None,
-        metadata={"description": "How many of the nearest hash codes are scored again.", "ge": 1, "le": 1_000_000},
+        metadata={"description": "How many of the nearest hash codes are scored again.", "ge": 1, "le": 10_000},
     )
     rerank_by: RerankBy = field(
         default="codes", metadata={"description": "Score these again by their codes, or by their stored features."}
