@@ -12,19 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from safetensors.numpy import save_file
 
 from diptych.data import load_dataset
 from diptych.encoders import EfficientNetLite
-from diptych.encoders.image.efficientnet_lite import (
-    STATISTICS_FOLDER,
-    Convolution,
-    FloatLayers,
-    LiteWriter,
-    lite_network,
-)
-from diptych.encoders.networks.onnx_graph import ConvolutionGraph
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.image.lite_network import STATISTICS_FOLDER, FloatLayers, LiteWriter, lite_network
 
 NETWORKS = tuple(f"{name}{ending}" for name in ("lite0", "lite1", "lite2") for ending in ("", "-captions"))
 KEPT_OF_LINEAR = 0.75
@@ -34,16 +27,13 @@ KEPT_OF_LINEAR = 0.75
 class TappedLayers(FloatLayers):
     """Layers in float32 that give out the least, the largest and the means of their results instead of features."""
 
-    def __init__(self, graph: ConvolutionGraph) -> None:
-        super().__init__(graph)
+    def __init__(self) -> None:
+        super().__init__()
         self.names: list[str] = []
 
-    def convolution(
-        self, name: str, values: Any, weights: Convolution, *, stride: int, padding: tuple[int, int], linear: bool
-    ) -> Any:
+    def convolution(self, name: str, *values: Any, **attributes: Any) -> Any:
         """Add a convolution."""
-        result = super().convolution(name, values, weights, stride=stride, padding=padding, linear=linear)
-        return self._tapped(name, result)
+        return self._tapped(name, super().convolution(name, *values, **attributes))
 
     def sum(self, name: str, inner: Any, values: Any) -> Any:
         """Add a sum."""
@@ -53,7 +43,7 @@ class TappedLayers(FloatLayers):
         """Give out nothing more."""
 
     def _tapped(self, name: str, value: str) -> str:
-        graph = self._graph
+        graph = self.graph
         self.names.append(name)
         graph.output(f"{name}.least", graph.node("ReduceMin", value, keepdims=0), ())
         graph.output(f"{name}.largest", graph.node("ReduceMax", value, keepdims=0), ())
@@ -64,12 +54,12 @@ class TappedLayers(FloatLayers):
 def layer_statistics(network: str, photos: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return range and means of each layer over all photos."""
     encoder = EfficientNetLite(network=network)
-    graph = ConvolutionGraph()
-    layers = TappedLayers(graph)
+    layers = TappedLayers()
     LiteWriter(layers, lite_network(network)).write()
-    tapped = Network(graph.content())
+    tapped = onnxruntime.InferenceSession(layers.graph.content())
+    outputs = [output.name for output in tapped.get_outputs()]
     squares = [encoder.prepare(photo)[None] for photo in photos]
-    results = [tapped.run_all({"pixels": square}) for square in squares]
+    results = [dict(zip(outputs, tapped.run(outputs, {"pixels": square}), strict=True)) for square in squares]
     found = {"pixels.means": np.mean([square.mean(axis=(0, 1, 2)) for square in squares], axis=0) - 127}
     for name in layers.names:
         least = min(float(result[f"{name}.least"]) for result in results)

@@ -85,7 +85,7 @@ def _variants(asked: Mapping[str, Asked], networks: Mapping[str, Sequence[Effici
     for name, chosen in networks.items():
         each = asked[name]
         used = " and ".join(
-            f"EfficientNet-Lite{one.network[4]} at {one.side}{', also mirrored' if one.mirror else ''}"
+            f"EfficientNet-Lite{one.network[4]} at {one.square.side}{', also mirrored' if one.mirror else ''}"
             for one in chosen
         )
         lines.append(f"| `{name}` | {used} | {each.megabytes:.1f} MB | {each.photos_per_second:.0f} | {_USES[name]} |")

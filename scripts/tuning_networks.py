@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.image.efficientnet_lite import _BATCH_NORM_EPSILON, _STRIDES, lite_network
+from diptych.encoders.image.lite_network import BATCH_NORM_EPSILON, STRIDES, lite_network
 from diptych.encoders.networks.onnx_graph import BatchNorm, fold_batch_norm
-from diptych.encoders.text.minilm_network import MiniLM
+from diptych.encoders.text.sentence_encoder import MiniLM
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _LAYERS, _HEADS, _WIDTH = 6, 12, 384
@@ -35,7 +35,7 @@ class ImageNetwork(nn.Module):
                 *(self.weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var"))
             )
             scaled = self.weights[f"{layer}.weight"] * np.float64(1 / 128 if layer == "_conv_stem" else 1)
-            kernel, bias = fold_batch_norm(scaled, learned, epsilon=_BATCH_NORM_EPSILON)
+            kernel, bias = fold_batch_norm(scaled, learned, epsilon=BATCH_NORM_EPSILON)
             self.kernels.append(nn.Parameter(torch.from_numpy(kernel).contiguous(memory_format=torch.channels_last)))
             self.biases.append(nn.Parameter(torch.from_numpy(bias)))
 
@@ -69,7 +69,7 @@ class ImageNetwork(nn.Module):
 def _layers(repeats: tuple[int, ...], weights: Mapping[str, AnyArray]) -> list[tuple[str, str, int, bool, bool]]:
     """Return name, normalisation, stride, whether linear and whether added to the block's start, of each layer."""
     layers, block = [("_conv_stem", "_bn0", 2, False, False)], 0
-    for stride, count in zip(_STRIDES, repeats, strict=True):
+    for stride, count in zip(STRIDES, repeats, strict=True):
         for repeat in range(count):
             prefix = f"_blocks.{block}."
             if f"{prefix}_expand_conv.weight" in weights:

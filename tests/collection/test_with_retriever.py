@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from PIL import Image
 
 from diptych.collection import Collection, Record
 from diptych.data import load_dataset
-from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics, read_picture
 from diptych.models import CCA
 from diptych.retriever import Retriever
 
@@ -90,3 +92,29 @@ def test_what_is_asked_is_not_kept_on_disk(scenes: tuple[Path, list[str], Retrie
         assert collection.search("a red car", k=1)[0].score == pytest.approx(
             float(retriever.similarity([folder / "000.png"], ["a red car"])[0, 0]), abs=1e-3
         )
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """Some photographs of the package, searched by its networks."""
+    folder = tmp_path_factory.mktemp("photographs")
+    for name in ("panda.jpg", "pisa.jpg", "mountains.jpg"):
+        shutil.copy(PHOTOGRAPHS_FOLDER / name, folder)
+    retriever = Retriever.ready_made("default")
+    retriever.cache = False
+    collection = Collection.create(folder / ".diptych", retriever, root=folder)
+    collection.add(folder)
+    return collection
+
+
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3])
+def test_a_picture_finds_its_copy_that_was_turned(photographs: Collection, quarters: int) -> None:
+    panda = np.ascontiguousarray(np.rot90(read_picture(PHOTOGRAPHS_FOLDER / "panda.jpg"), quarters))
+    best = photographs.search(panda)[0]
+    assert best.path is not None
+    assert best.path.name == "panda.jpg"
+    assert best.probability > 0.95
+
+
+def test_another_picture_is_no_copy(photographs: Collection) -> None:
+    assert photographs.search(PHOTOGRAPHS_FOLDER / "windmill.jpg")[0].probability < 0.95

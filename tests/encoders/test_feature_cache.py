@@ -138,7 +138,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
         np.testing.assert_array_equal(cache.encode(LengthEncoder(), ["a", "bb"]), expected)
 
 
-def test_a_damaged_page_costs_a_warning_and_the_file(tmp_path: Path) -> None:
+def test_a_damaged_page_costs_a_warning(tmp_path: Path) -> None:
     cache, texts = FeatureCache(tmp_path), [f"text {number}" for number in range(2000)]
     expected = cache.encode(LengthEncoder(), texts)
     (path,) = tmp_path.glob("*.sqlite")
@@ -148,7 +148,7 @@ def test_a_damaged_page_costs_a_warning_and_the_file(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.warns(UserWarning, match="damaged"):
         np.testing.assert_array_equal(cache.encode(LengthEncoder(), texts), expected)
-    assert path.with_suffix(".damaged").exists()
+    np.testing.assert_array_equal(cache.encode(LengthEncoder(), texts), expected)
     LengthEncoder.transformed = 0
     np.testing.assert_array_equal(cache.encode(LengthEncoder(), texts), expected)
     assert LengthEncoder.transformed == 0

@@ -1,11 +1,10 @@
-"""Retrievers under the methods of MTEB's models, and such models as retrievers."""
+"""Retrievers under the methods of MTEB's models."""
 
 from __future__ import annotations
 
 import sys
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ import pytest
 from PIL import Image
 
 from diptych import Retriever
-from diptych.collection import Collection
 from diptych.data import load_dataset
-from diptych.encoders import ColourEdgeHistograms, TfidfTopics, read_picture
-from diptych.errors import DiptychError, InvalidInputError, MissingPackageError
-from diptych.models import CVH
-from diptych.retriever import MTEBModel, retriever_of_mteb
+from diptych.encoders import ColourEdgeHistograms, Encoder, ImageEncoder, TfidfTopics, read_picture
+from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.models import CVH, SharedSpace
+from diptych.retriever import MTEBModel
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 PICTURES = [Image.new("RGB", (16, 12), colour) for colour in COLOURS.values()]
@@ -34,68 +32,41 @@ def named_colours(texts: Any) -> np.ndarray:
     return np.array(named) + 1.0
 
 
-class ArrayModel:
-    """A model that embeds loaders of batches as arrays."""
+class Colours(ImageEncoder):
+    """Mean colours."""
 
-    def encode(self, inputs: Any, *, task_metadata: Any, hf_split: str, hf_subset: str, **kwargs: Any) -> Any:
-        kind = "text" if "text" in inputs.dataset.features else "image"
-        encode = {"text": self.encode_texts, "image": mean_colours}[kind]
-        return np.concatenate([encode(batch[kind]) for batch in inputs])
+    learns = False
+    n_features = 3
+    reading_side = 16
 
-    def encode_texts(self, texts: list[str]) -> np.ndarray:
-        return named_colours(texts)
+    def prepare(self, picture: Any) -> Any:
+        return self.read(picture)
 
-
-class TensorModel(ArrayModel):
-    """The same with tensors in return."""
-
-    def encode(self, inputs: Any, **given: Any) -> Any:
-        torch = pytest.importorskip("torch")
-        return torch.from_numpy(super().encode(inputs, **given)).requires_grad_()
+    def encode_prepared(self, prepared: Any) -> Any:
+        return mean_colours(prepared)
 
 
-@pytest.mark.parametrize("model", [ArrayModel(), TensorModel()])
-def test_a_model_of_theirs_is_a_retriever(model: Any, tmp_path: Path) -> None:
-    retriever = retriever_of_mteb(model)
-    assert retriever.similarity(PICTURES, TEXTS).argmax(axis=1).tolist() == [0, 1, 2]
-    # More than a batch, in order.
-    many = retriever.encode_texts(TEXTS * 30)
-    np.testing.assert_array_equal(many[87:], retriever.encode_texts(TEXTS))
-    path = tmp_path / "green.png"
-    PICTURES[1].save(path)
-    assert retriever.similarity([path], TEXTS).argmax() == 1
-    with pytest.raises(DiptychError, match="no model file can hold"):
-        retriever.save(tmp_path / "saved")
-    with pytest.raises(DiptychError, match="no model file can hold"):
-        Collection.create(tmp_path / "collection", retriever)
+class Names(Encoder):
+    """The colours that texts name."""
+
+    learns = False
+
+    def fit(self, items: Any) -> Any:
+        return self
+
+    def transform(self, items: Any) -> Any:
+        return named_colours(items)
 
 
-def test_models_of_theirs_are_told_apart_by_what_they_make() -> None:
-    class Lengths(ArrayModel):
-        def __init__(self, factor: float) -> None:
-            self.factor = factor
-
-        def encode_texts(self, texts: list[str]) -> np.ndarray:
-            return np.array([[len(text), self.factor, 0.0] for text in texts])
-
-    first, same, other = (retriever_of_mteb(Lengths(factor)).fingerprint for factor in (1.0, 1.0, 2.0))
-    assert first == same != other
-
-
-def test_what_is_no_model_of_theirs_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="no method encode"):
-        retriever_of_mteb(object())
-
-    class Wrong(ArrayModel):
-        def encode_texts(self, texts: list[str]) -> np.ndarray:
-            return np.zeros(3)
-
-    with pytest.raises(InvalidInputError, match="one row each"):
-        retriever_of_mteb(Wrong())
+def colours() -> Retriever:
+    retriever = Retriever(name="colours", cache=False)
+    retriever.image_encoder_, retriever.text_encoder_ = Colours(), Names()
+    retriever.model_ = SharedSpace().fit(np.eye(1, 3), np.eye(1, 3))
+    return retriever
 
 
 def test_a_retriever_of_ours_answers_to_their_methods() -> None:
-    retriever = retriever_of_mteb(ArrayModel())
+    retriever = colours()
     model = MTEBModel(retriever)
     batches = [{"image": PICTURES[:2]}, {"image": PICTURES[2:]}]
     images = model.encode(batches, task_metadata=None, hf_split="test", hf_subset="default", prompt_type="query")
@@ -130,7 +101,7 @@ class PromptType(Enum):
 def test_without_the_library_what_describes_a_model_to_it_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mteb.models.model_meta", None)
     with pytest.raises(MissingPackageError, match="pip install mteb"):
-        _ = MTEBModel(retriever_of_mteb(ArrayModel())).mteb_model_meta
+        _ = MTEBModel(colours()).mteb_model_meta
 
 
 def test_tasks_of_the_library_run_with_our_retrievers() -> None:
@@ -157,7 +128,7 @@ def test_tasks_of_the_library_run_with_our_retrievers() -> None:
             sides = {"queries": datasets.Dataset.from_list(texts), "corpus": datasets.Dataset.from_list(pictures)}
             self.dataset, self.data_loaded = {"default": {"test": {**sides, **asked}}}, True
 
-    model = MTEBModel(retriever_of_mteb(ArrayModel(), name="colours"))
+    model = MTEBModel(colours())
     found = mteb.evaluate(model, [Colours()], cache=None)
     assert found.model_name == "diptych/colours"
     assert found.task_results[0].scores["test"][0]["recall_at_1"] == 1
@@ -169,7 +140,7 @@ def batches_of(texts: list[str]) -> list[dict[str, list[str]]]:
 
 def test_tensors_of_pixels_are_pictures() -> None:
     torch = pytest.importorskip("torch")
-    model = MTEBModel(retriever_of_mteb(ArrayModel()))
+    model = MTEBModel(colours())
     pixels = np.stack([read_picture(picture) for picture in PICTURES])
     tensors = torch.from_numpy(pixels).permute(0, 3, 1, 2)
     expected = model.encode([{"image": PICTURES}])

@@ -5,17 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
 from diptych._version import __version__
 from diptych.arrays import FloatArray
+from diptych.atomic_files import atomic_write
 from diptych.data.dataset import DatasetSplits
+from diptych.data.folders import cache_folder
 from diptych.data.item_sequences import is_features
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.feature_cache import FeatureCache, MatrixCache, Progress, item_key
+from diptych.encoders.feature_cache import FeatureCache, Progress, item_key
 from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
 from diptych.encoders.text.tfidf import TfidfTopics
 from diptych.estimators import clone
@@ -69,12 +77,18 @@ def _features(
         return {
             part: rows.encode(encoder, getattr(pairs, side), progress=progress) for part, pairs in splits.parts.items()
         }
-    matrices, key = MatrixCache(folder and folder / "matrices"), _cache_key(splits, side, encoder)
-    found = matrices.read(key)
-    if found is not None and found.keys() == splits.parts.keys():
-        return found
+    matrices = (cache_folder() if folder is None else folder) / "matrices"
+    file = matrices / f"{_cache_key(splits, side, encoder)}.safetensors"
+    with suppress(OSError, SafetensorError):
+        if (found := load_file(file)).keys() == splits.parts.keys():
+            return dict(found)
     features = _encoded(splits, side, encoder)
-    matrices.write(key, features)
+    try:
+        matrices.mkdir(parents=True, exist_ok=True)
+        with atomic_write(file, private=True) as draft:
+            save_file({part: np.ascontiguousarray(matrix) for part, matrix in features.items()}, draft)
+    except OSError as error:
+        warnings.warn(f"features were not cached in {matrices}: {error}; pass cache=False", stacklevel=3)
     return features
 
 

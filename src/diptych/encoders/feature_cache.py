@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
 from diptych.data.item_sequences import SelectedItems, is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
@@ -43,22 +40,17 @@ class FeatureFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = self._open()
+        self._connection = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
+        # A power cut may cost the last batch, which is made again.
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute("CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, dtype TEXT, row BLOB)")
+        self._connection.commit()
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, AnyArray]:
-        """Return the rows of those keys that are known; a file found to be damaged is set aside and knows none."""
+        """Return the rows of those keys that are known."""
         wanted = list(dict.fromkeys(keys))
         query = f"SELECT key, dtype, row FROM features WHERE key IN ({','.join('?' * len(wanted))})"
-        try:
-            found = self._connection.execute(query, wanted)
-            return {key: np.frombuffer(row, dtype=dtype) for key, dtype, row in found}
-        except sqlite3.OperationalError:
-            raise
-        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            self._connection.close()
-            self._set_aside(error)
-            self._connection = self._open()
-            return {}
+        return {key: np.frombuffer(row, dtype=dtype) for key, dtype, row in self._connection.execute(query, wanted)}
 
     def write(self, rows: Mapping[bytes, AnyArray]) -> None:
         """Keep rows; a key that is already there stays as it is."""
@@ -73,33 +65,6 @@ class FeatureFile:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            return self._connected()
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError as error:
-            self._set_aside(error)
-            return self._connected()
-
-    def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
-        try:
-            # A power cut may cost the last batch, which is made again.
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, dtype TEXT, row BLOB)")
-            connection.commit()
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    def _set_aside(self, error: Exception) -> None:
-        # Features can be made again, so a damaged file gives way to a new one.
-        aside = self.path.with_suffix(".damaged")
-        self.path.replace(aside)
-        warnings.warn(f"the cached features in {self.path} were damaged ({error}); they are now {aside}", stacklevel=3)
 
 
 def item_key(item: Any, modality: Modality) -> bytes | None:
@@ -196,10 +161,10 @@ class FeatureCache:
 
     def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_ItemKey]) -> Iterator[EncodedBatch]:
         path = self.folder / f"{type(encoder).__name__}-{encoder.fingerprint}.sqlite"
-        file: FeatureFile | None = self._attempt(lambda: FeatureFile(path), None)
+        file: FeatureFile | None = self._attempt(path, lambda: FeatureFile(path), None)
         try:
             keys = [name.key for name in names if name.key is not None]
-            known: dict[bytes, AnyArray] = {} if file is None else self._attempt(partial(file.read, keys), {})
+            known: dict[bytes, AnyArray] = {} if file is None else self._attempt(path, partial(file.read, keys), {})
             hits = {place: known[key] for place, (key, *_) in enumerate(names) if key is not None and key in known}
             if hits:
                 yield EncodedBatch(rows=list(hits), features=np.stack(list(hits.values())), failures={})
@@ -226,16 +191,19 @@ class FeatureCache:
                 if (key := names[place].key) is not None and names[place].still_holds()
             }
             if file is not None and fresh:
-                self._attempt(partial(file.write, fresh), None)
+                self._attempt(file.path, partial(file.write, fresh), None)
             yield placed
 
-    def _attempt(self, use_file: Callable[[], T], otherwise: T) -> T:
-        """Return what using the file gives; where that fails, features are made without it, with a warning."""
+    def _attempt(self, path: Path, use_file: Callable[[], T], otherwise: T) -> T:
+        """Return what using a file gives; where that fails, features are made without it, with a warning."""
         try:
             return use_file()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.OperationalError) as error:
             warnings.warn(f"features were not cached in {self.folder}: {error}", stacklevel=4)
-            return otherwise
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            warnings.warn(f"the cached features in {path} were damaged ({error}) and are deleted", stacklevel=4)
+            path.unlink(missing_ok=True)
+        return otherwise
 
 
 class _ItemKey(NamedTuple):
@@ -270,43 +238,3 @@ def _item_key_and_state(item: Any, modality: Modality) -> _ItemKey:
     if isinstance(item, HashedFile) and item.digest is not None and item.status is not None:
         return _ItemKey(item.digest, path, state_of(item.status))
     return _ItemKey(item_key(item, modality), path, None if path is None else _state_of(path))
-
-
-class MatrixCache:
-    """A folder of safetensors files, one for each key; by default ``matrices`` in the user's cache folder.
-
-    Files appear whole or not at all, so an interrupted run leaves nothing half-written behind, and a damaged file
-    counts as absent. Deleting the folder is always safe.
-
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from diptych.encoders import MatrixCache
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cache = MatrixCache(folder)
-    ...     cache.write("k", {"train": np.ones((2, 3))})
-    ...     cache.read("k")["train"].shape, cache.read("other")
-    ((2, 3), None)
-    """
-
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = cache_folder() / "matrices" if folder is None else Path(folder)
-
-    def path(self, key: str) -> Path:
-        """Return the file of a key."""
-        return self.folder / f"{key}.safetensors"
-
-    def read(self, key: str) -> dict[str, FloatArray] | None:
-        """Return the matrices kept under a key, or None."""
-        try:
-            return dict(load_file(self.path(key)))
-        except (OSError, SafetensorError):
-            return None
-
-    def write(self, key: str, matrices: Mapping[str, FloatArray]) -> None:
-        """Keep matrices under a key; a folder that cannot be written costs a warning, not the result."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic_write(self.path(key), private=True) as draft:
-                save_file({name: np.ascontiguousarray(matrix) for name, matrix in matrices.items()}, draft)
-        except OSError as error:
-            warnings.warn(f"features were not cached in {self.folder}: {error}; pass cache=False", stacklevel=3)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from diptych._version import __version__
 from diptych.atomic_files import read_json, write_json
 from diptych.errors import ModelFileError
 
@@ -30,7 +33,8 @@ class ModelLock:
     """What was fetched, from where, under which licence, and by which versions.
 
     ``revision`` is what was asked for, and ``commit`` what it was then. ``accepted`` is the licence that a user
-    accepted by name.
+    accepted by name. Of a model that was exported here, ``exported_from`` is the folder of the original; what else is
+    known of that is known of the export.
     """
 
     name: str
@@ -45,6 +49,24 @@ class ModelLock:
     fetched: str
     versions: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, LockedFile] = field(default_factory=dict)
+    exported_from: str = ""
+
+    @classmethod
+    def of_export(cls, name: str, source: Path, folder: Path) -> ModelLock:
+        """Return the lock of a folder that was written from another, which may have a lock itself."""
+        original = read_lock(source) or cls(source.name, "", "", "", "", "", "", "", "", "")
+        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        digests = {name: Digests.of(path).sha256 for name, path in files.items()}
+        return replace(
+            original,
+            name=name,
+            layout="ONNX",
+            edition="full",
+            fetched=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions={"diptych": __version__, "torch": version("torch")},
+            files={name: LockedFile(path.stat().st_size, digests[name], "") for name, path in files.items()},
+            exported_from=str(source.absolute()),
+        )
 
     @property
     def size(self) -> int:
@@ -52,9 +74,11 @@ class ModelLock:
         return sum(file.size for file in self.files.values())
 
     @property
-    def asked(self) -> str:
-        """What `diptych models get` was asked for."""
-        return f"hub:{self.repository}@{self.revision}" if "--" in self.name else self.name
+    def command(self) -> str:
+        """The command that made the folder."""
+        if self.exported_from:
+            return f"diptych models export {self.exported_from}"
+        return f"diptych models get {f'hub:{self.repository}@{self.revision}' if '--' in self.name else self.name}"
 
     def write(self, folder: Path) -> None:
         """Write the lock file into a folder."""

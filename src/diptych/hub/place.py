@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from diptych.data.folders import cache_folder
 from diptych.errors import ModelFileError
 from diptych.hub.catalogue import HUB_PREFIX, catalogue, find_source
 
@@ -57,12 +56,9 @@ def partial_models() -> set[str]:
 
 def installed_models() -> dict[str, Path]:
     """Return the models that are here, by name: those that were fetched, and folders that somebody put there."""
-    shelves = (cache_folder() / "joint", models_folder())
-    found: dict[str, Path] = {}
-    for shelf in shelves:
-        folders = sorted(shelf.iterdir()) if shelf.is_dir() else []
-        found |= {folder.name: folder for folder in folders if folder.is_dir() and not folder.name.startswith(".")}
-    return dict(sorted(found.items()))
+    shelf = models_folder()
+    folders = sorted(shelf.iterdir()) if shelf.is_dir() else []
+    return {folder.name: folder for folder in folders if folder.is_dir() and not folder.name.startswith(".")}
 
 
 def find_model(name: str) -> Path | None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from diptych.retriever.explaining.match import Subject as Subject
     from diptych.retriever.fused import fused_retriever as fused_retriever
     from diptych.retriever.mteb_models import MTEBModel as MTEBModel
-    from diptych.retriever.mteb_models import retriever_of_mteb as retriever_of_mteb
     from diptych.retriever.retriever import Retriever as Retriever
     from diptych.retriever.tower_encoders import CentredSide as CentredSide
     from diptych.retriever.tower_encoders import ImageTower as ImageTower

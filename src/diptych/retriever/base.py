@@ -8,10 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 import diptych.protocols as protocols
-from diptych.arrays import AnyArray, FloatArray, indexed_items
+from diptych.arrays import AnyArray, BoolArray, FloatArray, indexed_items
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
 from diptych.encoders import Encoder, FeatureCache
@@ -25,9 +26,12 @@ from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.models.files import model_digest
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.retriever.calibration import Calibration, calibrate, held_out_scores
+from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, pictures_with, short_queries
 from diptych.retriever.comparison import Comparison
 from diptych.space import SearchDirection, Space
+
+# More pixels than any network of the package sees.
+_TURNED_SIDE = 650
 
 
 class RetrieverBase(BaseEstimator):
@@ -78,6 +82,15 @@ class RetrieverBase(BaseEstimator):
             return calibration.cutoff_of(model.familiarity(text)[0], count, is_short=is_short)
         return self.cutoff_among(count, is_short=is_short)
 
+    def has_match(self, texts: Sequence[str], points: AnyArray, best: FloatArray, count: int) -> BoolArray:
+        """Return which texts find a good match among so many pictures, given their points and best scores."""
+        found = np.zeros(len(texts), dtype=bool)
+        for row, text in enumerate(texts):
+            is_short = self.is_short_query(text)
+            likely = self.probability(best[row], "text_to_image", is_short=is_short)
+            found[row] = likely >= self.cutoff_of(points[row : row + 1], count, is_short=is_short)
+        return found
+
     def line_share(self, *, is_short: bool = False) -> float:
         """Return the share of the best answer's probability above which an answer to a text is good."""
         return self._require("calibration_").calibration_.line_share(is_short=is_short)
@@ -127,6 +140,20 @@ class RetrieverBase(BaseEstimator):
         """Return the points of pictures: paths, arrays, Pillow images, or rows of features."""
         return self.images_to_points(items if is_features(items) else self.image_features(items))
 
+    def turned_points(self, picture: Any) -> AnyArray | None:
+        """Return the points of a picture turned by a quarter, a half and three quarters; None where no copy is known.
+
+        A copy is known of retrievers whose calibration learned what similarity tells it (``copy_line_``).
+        """
+        if not hasattr(self._require("calibration_").calibration_, "copy_line_"):
+            return None
+        # Words are searched for without a library of pictures.
+        from diptych.encoders.image.picture_decoding import read_picture
+
+        pixels = read_picture(picture, shortest_side=_TURNED_SIDE)
+        turned = [np.ascontiguousarray(np.rot90(pixels, quarters)) for quarters in (1, 2, 3)]
+        return self.images_to_points(self.image_encoder_.transform(turned))
+
     def encode_texts(self, texts: Sequence[str]) -> AnyArray:
         """Return the points of texts: strings, or rows of features."""
         return self.texts_to_points(texts if is_features(texts) else self.text_features(texts))
@@ -165,7 +192,15 @@ class RetrieverBase(BaseEstimator):
         """Return a calibration learned from pairs that the model has not seen; ``featured`` are they with features."""
         seen = self.featured(pairs) if featured is None else featured
         images, texts = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
-        return calibrate([held_out_scores(self, images, texts, pairs, seen)], prior)
+        return calibrate([self.held_out_scores(images, texts, pairs, seen)], prior)
+
+    def held_out_scores(self, images: AnyArray, texts: AnyArray, pairs: Pairs, featured: Pairs) -> HeldOutScores:
+        """Compare the points of held-out pairs, and those of words of their captions."""
+        words = [] if pairs.has_text_features else short_queries(pairs)
+        if not words:
+            return HeldOutScores.of(self.space, images, texts, featured)
+        short, belong = self.texts_to_points(self.query_features(words)), pictures_with(words, pairs)
+        return HeldOutScores.of(self.space, images, texts, featured, short_points=short, short_belong=belong)
 
     def _require(self, part: str) -> Self:
         if not hasattr(self, part):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import scipy
@@ -226,20 +226,6 @@ _MOST_PICTURES, _MOST_TEXTS, _ENOUGH_PICTURES = 1000, 3000, 500
 _FEWEST_JOINED, _MOST_JOINED, _TOGETHER = 20, 1000, 0.005
 
 
-class Encoding(Protocol):
-    """What calibration needs of a retriever."""
-
-    @property
-    def space(self) -> Space:
-        """The space of its points."""
-
-    def query_features(self, texts: Sequence[str]) -> FloatArray:
-        """Return the features of texts that someone looks for."""
-
-    def texts_to_points(self, features: FloatArray) -> AnyArray:
-        """Return the points of text features."""
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
     """The scores of a model among pairs that it has not seen, and which of them belong together; rows are texts.
@@ -296,17 +282,6 @@ class HeldOutScores:
             None if short_points is None else space.compare(short_points, image_points, "text_query"),
             short_belong,
         )
-
-
-def held_out_scores(
-    retriever: Encoding, images: AnyArray, texts: AnyArray, pairs: Pairs, featured: Pairs
-) -> HeldOutScores:
-    """Compare the points of held-out pairs, and those of words of their captions."""
-    words = [] if pairs.has_text_features else short_queries(pairs)
-    if not words:
-        return HeldOutScores.of(retriever.space, images, texts, featured)
-    short, belong = retriever.texts_to_points(retriever.query_features(words)), pictures_with(words, pairs)
-    return HeldOutScores.of(retriever.space, images, texts, featured, short_points=short, short_belong=belong)
 
 
 def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:

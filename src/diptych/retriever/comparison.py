@@ -15,7 +15,7 @@ class Comparison(BaseEstimator):
     The gate asks for three things. Held-out pictures and their texts find each other better (MAP, both directions, a
     picture counting as one), by more than luck: a paired randomisation test gives p < ``alpha``, on at least ``fewest``
     pictures. What the one before could do besides is not lost: on photographs that have nothing to do with the pairs,
-    95 % sure, MAP falls by at most ``margin``. And with a cut-off that refuses as many queries for nothing as before,
+    95 % sure, MAP falls by at most ``margin``. And where it refuses as many queries for nothing as searches did before,
     the share of one's own captions and words that get an answer falls by at most ``margin``. Without a model to beat
     there is no gate.
 
@@ -38,8 +38,6 @@ class Comparison(BaseEstimator):
         Shares of ``n_absent`` queries for what is not there that are refused.
     answered_old, answered_new : float or None
         Shares of held-out captions and words that get a good match.
-    cutoff_old, cutoff_new : float or None
-        The cut-offs among as many pictures as were asked.
     replaced, forced : bool
         Whether the new model was taken, and whether that was against the gate.
 
@@ -72,8 +70,6 @@ class Comparison(BaseEstimator):
     n_absent: int = 0
     answered_old: float | None = None
     answered_new: float | None = None
-    cutoff_old: float | None = None
-    cutoff_new: float | None = None
     margin: float = 0.05
     replaced: bool = True
     forced: bool = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, bootstrap_difference, randomisation_test
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, held_out_scores, short_queries
+from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, short_queries
 from diptych.retriever.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class HeldOutTrial:
         self._sizes.append(test.n_images)
         pictures = new.images_to_points(featured.images)
         texts = new.texts_to_points(featured.texts)
-        self._scores.append(held_out_scores(new, pictures, texts, test, featured))
+        self._scores.append(new.held_out_scores(pictures, texts, test, featured))
         if judged is None:
             return
         self._old.append(_per_picture(judged.evaluate(test), test.owners))
@@ -183,23 +183,27 @@ class HeldOutTrial:
             n_absent=len(self._absent),
             answered_old=float(np.concatenate(self._answered_old).mean()),
             answered_new=float(answered.mean()),
-            cutoff_old=self._present.cutoff_among(count),
-            cutoff_new=cutoff,
         )
         return found
 
     def _ask_present(self, judged: RetrieverBase, test: Pairs) -> None:
-        words = [] if test.has_text_features else short_queries(test)
+        """Ask the present retriever as a search would: its points, and its decision whether there is a match."""
+        present = self._present
+        assert present is not None
         featured = judged.featured(test)
         pictures = judged.images_to_points(featured.images)
-        assert self._present is not None
-        cutoff, probability = self._present.cutoff_among(test.n_images), self._present.probability
-        best, unknown = _best(judged, pictures, self._absent)
-        self._refused_old.append(unknown | (probability(best, "text_to_image") < cutoff))
-        asked = [judged.space.compare(judged.texts_to_points(featured.texts), pictures, "text_query").max(axis=1)]
-        if words:
-            asked.append(_best(judged, pictures, words)[0])
-        self._answered_old.append(probability(np.concatenate(asked), "text_to_image") >= cutoff)
+
+        def answered(texts: Sequence[str], features: FloatArray) -> BoolArray:
+            points = judged.texts_to_points(features)
+            best = judged.space.compare(points, pictures, "text_query").max(axis=1)
+            # Words in which the encoder finds nothing have no match, as in every search.
+            is_known = np.any(features, axis=1)
+            return np.asarray(is_known & present.has_match(texts, points, best, test.n_images))
+
+        self._refused_old.append(~answered(self._absent, judged.query_features(self._absent)))
+        self._answered_old.append(answered(cast(Sequence[str], test.texts), np.asarray(featured.texts)))
+        if words := short_queries(test):
+            self._answered_old.append(answered(words, judged.query_features(words)))
 
     def _absent_probability(self, fitted: Calibration) -> FloatArray:
         return fitted.probability(np.concatenate(self._best_absent), "text_to_image")

@@ -1,24 +1,17 @@
-"""Retrievers for the tasks of MTEB, and its models as retrievers: by the names of methods, without the library."""
+"""Retrievers for the tasks of MTEB: by the names of methods, without the library."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib import import_module
-from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
-from diptych.arrays import AnyArray, row_blocks, unit_rows
+from diptych.arrays import AnyArray, unit_rows
 from diptych.errors import InvalidInputError, MissingPackageError
-from diptych.models.item_model import ItemModel
-from diptych.retriever.calibration import Calibration
 from diptych.retriever.retriever import Retriever
-from diptych.space import Space
-
-_BATCH = 32
 
 
 class MTEBModel:
@@ -81,60 +74,6 @@ class MTEBModel:
             advice = "use a retriever that compares by cosine, such as Retriever.joint(folder)"
             raise InvalidInputError(f"a picture and a text have no common point in the space {space!r}; {advice}")
         return np.asarray(unit_rows(points[0]) + unit_rows(points[1]))
-
-
-def retriever_of_mteb(model: Any, *, name: str = "mteb") -> Retriever:
-    """Return a retriever on a model with MTEB's ``encode`` for batches of pictures and of texts; nothing is imported.
-
-    Points are compared by cosine, and a cosine of a quarter is as likely right as wrong until `Retriever.calibrated`
-    learns better. Such a retriever encodes, compares and evaluates, but can be neither saved nor that of a collection.
-    """
-    picture = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
-    items = _MTEBItems(model=model).fit([picture], ["a photo of a boat"])
-    retriever = Retriever.from_model(items, name=name, cache=False)
-    retriever.calibration_ = Calibration.assumed(100.0, -25.0)
-    return retriever
-
-
-class _Loader(list[dict[str, list[Any]]]):
-    dataset: Any  # Its features name the kind of the items.
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class _MTEBItems(ItemModel):
-    """A model of MTEB; embeddings of a probe stand for its weights, which are unknown."""
-
-    encoding_parameters: ClassVar[tuple[str, ...]] = ()
-    picture_side = 512
-    space = Space("cosine")
-
-    model: Any
-
-    def fit(self, images: Any, texts: Any, labels: Any = None, *, progress: Any = None) -> Self:
-        del labels, progress
-        probe = [self._encode_pictures(images), self._encode_strings(texts)]
-        self.probe_ = np.concatenate(probe).astype(np.float32).round(3)
-        self.n_pairs_ = 0
-        return self
-
-    def _encode_pictures(self, images: Any) -> AnyArray:
-        from PIL import Image
-
-        return self._embed("image", [Image.fromarray(self.prepared(image)) for image in images])
-
-    def _encode_strings(self, texts: Sequence[str]) -> AnyArray:
-        return self._embed("text", texts)
-
-    def _embed(self, kind: str, items: Sequence[Any]) -> AnyArray:
-        name = type(self.model).__name__
-        if not hasattr(self.model, "encode"):
-            raise InvalidInputError(f"{name} has no method encode, as the models of MTEB 2 have")
-        loader = _Loader({kind: list(items[rows])} for rows in row_blocks(len(items), _BATCH))
-        loader.dataset = SimpleNamespace(features={kind: None})
-        rows = _array(self.model.encode(loader, task_metadata=None, hf_split="test", hf_subset="default"))
-        if rows.ndim != 2 or len(rows) != len(items):
-            raise InvalidInputError(f"{name} gave an array {rows.shape} for {len(items)} items; one row each")
-        return rows
 
 
 def _array(values: Any) -> AnyArray:

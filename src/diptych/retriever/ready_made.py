@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from diptych.errors import UnknownNameError
 from diptych.retriever.calibration import Calibration
-
-if TYPE_CHECKING:
-    from diptych.encoders import JointModel
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 READY_MADE = ("default", "strong")
@@ -27,9 +23,9 @@ def shipped_folder(name: str) -> Path:
     return SHIPPED_FOLDER / name
 
 
-def joint_calibration(joint: JointModel) -> Calibration:
+def joint_calibration(logit_scale: float | None, logit_bias: float | None) -> Calibration:
     """Return probabilities by the scale and the bias that a joint model was trained with."""
-    scale = 100.0 if joint.logit_scale is None else joint.logit_scale
+    scale = 100.0 if logit_scale is None else logit_scale
     # A sigmoid model says itself what a cosine is worth; a softmax model only how much more than another.
-    across = -scale * _EVEN_ACROSS if joint.logit_bias is None else joint.logit_bias
+    across = -scale * _EVEN_ACROSS if logit_bias is None else logit_bias
     return Calibration.assumed(scale, [across, across, -scale * _EVEN_WITHIN, -scale * _EVEN_WITHIN])

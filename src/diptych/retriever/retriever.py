@@ -19,11 +19,13 @@ from diptych.encoders import (
     EfficientNetLite,
     Encoder,
     ImageNetLabels,
-    JointModel,
+    JointImageEncoder,
+    JointTextEncoder,
     MultilingualSentences,
     SentenceEncoder,
     find_joint_model,
     imagenet_labels,
+    open_joint_folder,
 )
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
@@ -155,7 +157,7 @@ class Retriever(RetrieverBase):
         """Return a retriever that needs no training: a local joint model if there is one, else the shipped projection.
 
         A folder with a CLIP or SigLIP model takes precedence when the environment variable ``DIPTYCH_JOINT_MODEL``
-        names it or when it lies in the folder ``joint`` of the cache folder.
+        names it.
         """
         folder = find_joint_model()
         return Retriever.ready_made("default") if folder is None else Retriever.joint(folder)
@@ -191,11 +193,14 @@ class Retriever(RetrieverBase):
     @classmethod
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
-        joint = JointModel.from_folder(folder)
-        made = Retriever(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
-        made.image_encoder_, made.text_encoder_ = joint.image_encoder, joint.text_encoder
-        point = np.eye(1, joint.text_encoder.transform(["a photo"]).shape[1])
-        made.model_, made.calibration_ = SharedSpace().fit(point, point), joint_calibration(joint)
+        place = str(Path(folder).expanduser().absolute())
+        opened = open_joint_folder(place)
+        images, texts = JointImageEncoder(folder=place), JointTextEncoder(folder=place)
+        made = Retriever(image_encoder=images, text_encoder=texts, name=Path(folder).name)
+        made.image_encoder_, made.text_encoder_ = images, texts
+        point = np.eye(1, texts.transform(["a photo"]).shape[1])
+        made.model_ = SharedSpace().fit(point, point)
+        made.calibration_ = joint_calibration(opened.logit_scale, opened.logit_bias)
         return made
 
     @classmethod

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from diptych.data.folders import cache_folder, data_folder
 from diptych.encoders import EfficientNetLite, ImageNetLabels, imagenet_labels
-from diptych.encoders.image.efficientnet_lite import lite_network
+from diptych.encoders.image.lite_network import lite_network
 from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, UnknownNameError
@@ -138,7 +138,7 @@ def test_pictures_may_be_shown_larger_or_smaller(pictures: list[np.ndarray]) -> 
     np.testing.assert_array_equal(features[0], features[1])
     assert features[2].shape == features[0].shape
     assert not np.allclose(features[2], features[0], atol=0.05)
-    assert smaller.side == 96
+    assert smaller.square.side == 96
     with pytest.raises(InvalidInputError, match="or be None for the network's own 224; got 3"):
         EfficientNetLite(network="lite0", pixels=3).fit([])
     assert own.identity == EfficientNetLite(network="lite0").identity

@@ -13,8 +13,7 @@ from onnx import TensorProto, helper
 from onnxruntime.quantization import quantize_dynamic
 from safetensors.numpy import load_file
 
-from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder
-from diptych.encoders.joint.joint_model import open_joint_folder
+from diptych.encoders import JointImageEncoder, JointTextEncoder, open_joint_folder
 from diptych.encoders.networks.tokenizer import Tokenizer
 from diptych.errors import ModelFileError
 
@@ -181,7 +180,7 @@ def test_what_is_missing_is_named(tmp_path: Path, name: str, removed: list[str],
     for file in removed:
         (folder / file).unlink()
     with pytest.raises(ModelFileError, match=message):
-        JointModel.from_folder(folder)
+        open_joint_folder(folder)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +197,11 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, file: str, message: 
     content = (folder / file).read_bytes()
     (folder / file).write_bytes(content[: len(content) // 2])
     with pytest.raises(ModelFileError, match=message):
-        JointModel.from_folder(folder).text_encoder.transform(["a boat"])
+        JointTextEncoder(folder=str(folder)).transform(["a boat"])
 
 
 def test_no_folder_and_an_empty_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="there is no folder"):
-        JointModel.from_folder(tmp_path / "nowhere")
+        open_joint_folder(tmp_path / "nowhere")
     with pytest.raises(ModelFileError, match="holds no model"):
-        JointModel.from_folder(tmp_path)
+        open_joint_folder(tmp_path)

@@ -12,43 +12,35 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.numpy import load_file
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import clone
 
-from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
+from diptych import Retriever
+from diptych.encoders import JointImageEncoder, JointTextEncoder, find_joint_model, open_joint_folder
 from diptych.errors import InvalidInputError, ModelFileError
 
 Pixels = NDArray[np.uint8]
 
 
 def test_features_equal_those_of_the_original(fixtures: Path, pictures: list[Pixels], texts: list[str]) -> None:
-    model = JointModel.from_folder(fixtures / "exported")
+    place = str(fixtures / "exported")
+    images, words = JointImageEncoder(folder=place), JointTextEncoder(folder=place)
     features = load_file(fixtures / "expected_clip.safetensors")
-    np.testing.assert_allclose(model.image_encoder.transform(pictures), features["images"], atol=1e-5)
-    np.testing.assert_allclose(model.text_encoder.transform(texts), features["texts"], atol=1e-5)
-    assert model.image_encoder.n_features == model.text_encoder.n_features == features["images"].shape[1]
+    np.testing.assert_allclose(images.transform(pictures), features["images"], atol=1e-5)
+    np.testing.assert_allclose(words.transform(texts), features["texts"], atol=1e-5)
+    assert images.n_features == words.n_features == features["images"].shape[1]
 
 
 @pytest.mark.parametrize("bias", [None, -10.0])
-def test_similarities_become_probabilities_as_an_export_says(
-    fixtures: Path, pictures: list[Pixels], texts: list[str], tmp_path: Path, bias: float | None
+def test_an_export_says_how_similarities_become_probabilities(
+    fixtures: Path, tmp_path: Path, bias: float | None
 ) -> None:
-    model = JointModel.from_folder(
-        edited(fixtures, tmp_path / "model", diptych={"logit_scale": 20, "logit_bias": bias})
-    )
-    cosines = model.image_encoder.transform(pictures) @ model.text_encoder.transform(texts).T
-    logits = 20 * cosines + (bias or 0)
-    probabilities = softmax(logits, axis=1) if bias is None else expit(logits)
-    np.testing.assert_allclose(model.probabilities(cosines), probabilities, atol=1e-6)
-    model.logit_scale = 1e5
-    np.testing.assert_allclose(model.probabilities(np.array([[-1.0, 1.0]])), [[0.0, 1.0]], atol=1e-12)
-
-
-def test_other_exports_do_not_say_how_sure_they_are(fixtures: Path) -> None:
-    model = JointModel.from_folder(fixtures / "exported")
-    assert model.logit_scale is None
-    with pytest.raises(InvalidInputError, match="use its safetensors weights"):
-        model.probabilities(np.zeros((1, 1)))
+    facts = {"logit_scale": 20, "logit_bias": bias}
+    model = Retriever.joint(edited(fixtures, tmp_path / "model", diptych=facts))
+    # A softmax model does not say which cosine is as likely right as wrong: a quarter.
+    expected = expit(20 * np.array([0.1, 0.4]) + (-5.0 if bias is None else bias))
+    np.testing.assert_allclose(model.probability([0.1, 0.4], "text_to_image"), expected)
+    assert open_joint_folder(fixtures / "exported").logit_scale is None
 
 
 def test_an_item_is_encoded_alone_as_among_others(fixtures: Path, pictures: list[Pixels], texts: list[str]) -> None:
@@ -141,15 +133,9 @@ def test_parameters_are_checked(fixtures: Path, parameters: dict[str, int]) -> N
 
 def test_the_users_model_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIPTYCH_JOINT_MODEL", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert find_joint_model() is None
-    shelf = tmp_path / "diptych" / "joint"
-    for name in (".hidden", "siglip", "clip"):
-        (shelf / name).mkdir(parents=True)
-    (shelf / "a-file").write_text("")
-    assert find_joint_model() == shelf / "clip"
-    monkeypatch.setenv("DIPTYCH_JOINT_MODEL", str(shelf / "siglip"))
-    assert find_joint_model() == shelf / "siglip"
+    monkeypatch.setenv("DIPTYCH_JOINT_MODEL", str(tmp_path))
+    assert find_joint_model() == tmp_path
     monkeypatch.setenv("DIPTYCH_JOINT_MODEL", str(tmp_path / "gone"))
     with pytest.raises(ModelFileError, match=r"DIPTYCH_JOINT_MODEL names .*gone"):
         find_joint_model()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -67,9 +68,11 @@ def test_no_more_runs_go_on_at_once_than_there_are_processors(tmp_path: Path, mo
     assert sorted(sizes) == list(range(6))
 
 
-def product(graph: GraphBuilder) -> None:
+def product() -> Any:
+    graph = GraphBuilder()
     weights = graph.weight(np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32))
     graph.output("product", graph.node("MatMul", graph.input("rows", np.float32, ("n", 64)), weights), ("n", 48))
+    return graph.model()
 
 
 def test_a_network_is_written_once_and_again_when_it_is_damaged(
@@ -80,12 +83,12 @@ def test_a_network_is_written_once_and_again_when_it_is_damaged(
     n_written = 0
 
     def answer() -> bytes:
-        def describe(graph: GraphBuilder) -> None:
+        def make() -> Any:
             nonlocal n_written
             n_written += 1
-            product(graph)
+            return product()
 
-        return Network.written_once("one", GraphBuilder, describe, 1).run("product", {"rows": rows}).tobytes()
+        return Network.made_once("one", make, 1).run("product", {"rows": rows}).tobytes()
 
     first = answer()
     assert answer() == first

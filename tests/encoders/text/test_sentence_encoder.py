@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from diptych.arrays import unit_rows
 from diptych.encoders import SentenceEncoder
 from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
-from diptych.encoders.text.minilm_network import TOKENIZER_FILE, MiniLM
+from diptych.encoders.text.sentence_encoder import TOKENIZER_FILE, MiniLM
 from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
 
 Arrays = dict[str, NDArray[Any]]

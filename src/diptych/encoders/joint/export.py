@@ -21,6 +21,7 @@ from diptych.encoders.joint.onnx_folder import OPEN_CLIP_CONFIG, PREPROCESSOR_FI
 from diptych.encoders.joint.torch_folder import TorchFolder, TorchModel
 from diptych.encoders.networks.model_files import read_model_json
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.hub.lock import ModelLock
 
 MIN_AGREEMENT = 0.9999
 """The least cosine of an exported model's points with the original's."""
@@ -61,6 +62,7 @@ def export_folder(source: Path, target: Path) -> Export:
                 f"the export of {source} is not the same model: its pictures agree by {made.pictures:.4f} and its "
                 f"texts by {made.texts:.4f}, less than {MIN_AGREEMENT}; use the folder as it is"
             )
+        ModelLock.of_export(target.name, folder.path, draft).write(draft)
         draft.rename(target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

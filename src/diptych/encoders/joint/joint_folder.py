@@ -13,15 +13,6 @@ from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.text.text_network import TextTower
 from diptych.errors import ModelFileError
 
-_TRANSFORMERS = ("config.json", "model.safetensors", "preprocessor_config.json", "tokenizer.json")
-_OPEN_CLIP = ("open_clip_config.json", "open_clip_model.safetensors", "tokenizer.json")
-_ONNX = ("config.json", "onnx/text_model.onnx", "onnx/vision_model.onnx", "preprocessor_config.json", "tokenizer.json")
-LAYOUT_FILES = {
-    layout: tuple(sorted((*files, "tokenizer_config.json")))
-    for layout, files in {"Transformers": _TRANSFORMERS, "OpenCLIP": _OPEN_CLIP, "ONNX": _ONNX}.items()
-}
-"""The files of each layout."""
-
 Prepared = dict[str, AnyArray]
 """One prepared picture: the network's inputs by name, each with a first axis of one."""
 RunImageTower = Callable[[Sequence[Prepared]], FloatArray]
@@ -59,11 +50,6 @@ class JointFolder(ABC):
     @abstractmethod
     def reading_side(self) -> int:
         """The shortest side, in pixels, below which pictures need not be read any larger."""
-
-    @property
-    @abstractmethod
-    def preparation_in_words(self) -> str:
-        """What is done to a picture, for a reader."""
 
     @abstractmethod
     def prepare(self, image: Image) -> Prepared:

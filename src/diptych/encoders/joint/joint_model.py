@@ -1,4 +1,4 @@
-"""A local model that knows pictures and words together, its two encoders, and where it is looked for."""
+"""The two encoders of a local model that knows pictures and words together, and where it is looked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.data.folders import cache_folder
 from diptych.devices import batch_for_device
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.image_encoder import ImageEncoder
@@ -21,7 +20,7 @@ from diptych.encoders.joint.joint_folder import JointFolder, Prepared, RunImageT
 from diptych.encoders.joint.onnx_folder import OPEN_CLIP_CONFIG, OnnxFolder, has_tower
 from diptych.encoders.joint.torch_folder import TRANSFORMERS_WEIGHTS, OpenClipFolder, TransformersFolder
 from diptych.encoders.text.text_network import TextNetworkEncoder, TextTower
-from diptych.errors import InvalidInputError, ModelFileError
+from diptych.errors import ModelFileError
 
 _WHAT_TO_HAVE = (
     "a joint model is onnx/vision_model.onnx and onnx/text_model.onnx with tokenizer.json and "
@@ -34,7 +33,13 @@ JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
 def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
     """Recognise the layout of a model folder; an incomplete one is an error that names what is missing.
 
-    Exported networks are preferred to weights, because they run without PyTorch.
+    Exported networks run on ONNX Runtime, in either usual layout: ``onnx/vision_model.onnx`` and
+    ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with ``preprocessor_config.json``, or
+    ``visual/model.onnx`` and ``textual/model.onnx`` with OpenCLIP's ``config.json``. Folders of Transformers
+    (``config.json``, ``model.safetensors``) and OpenCLIP (``open_clip_config.json``, ``open_clip_model.safetensors``)
+    are run by these libraries, ``pip install 'diptych[joint]'``; `export_folder` writes ONNX from them. Exported
+    networks are preferred to weights, because they run without PyTorch. Nothing in the folder is executed, and
+    pickled weights are refused.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
@@ -81,13 +86,15 @@ class JointTower(Encoder):
 class JointImageEncoder(JointTower, ImageEncoder):
     """The image tower of a joint model: rows of unit length whose dot product with texts is their similarity.
 
-    Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Use it together
-    with :class:`JointTextEncoder` on the same folder; :class:`JointModel` makes both.
+    Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021; Zhai et al.,
+    "Sigmoid loss for language image pre-training", ICCV 2023. Use it together with :class:`JointTextEncoder` on the
+    same folder, whenever you have the weights of such a model: it finds far more than anything trained on a few
+    thousand captions.
 
     Parameters
     ----------
     folder:
-        The folder of the model; see :class:`JointModel` for the layouts. Nothing is ever downloaded.
+        The folder of the model, in any layout that :func:`open_joint_folder` knows. Nothing is ever downloaded.
     batch_size, n_threads:
         As in :class:`ImageEncoder`.
 
@@ -142,7 +149,7 @@ class JointTextEncoder(JointTower, TextNetworkEncoder):
     Parameters
     ----------
     folder:
-        The folder of the model; see :class:`JointModel` for the layouts. Nothing is ever downloaded.
+        The folder of the model, in any layout that :func:`open_joint_folder` knows. Nothing is ever downloaded.
     batch_size:
         Texts encoded at once.
     n_threads:
@@ -164,98 +171,10 @@ class JointTextEncoder(JointTower, TextNetworkEncoder):
         return self._made_once(key, lambda: self.model().open_text_tower(self.n_threads))
 
 
-class JointModel:
-    """Two encoders into one space, and how similarities in it become probabilities.
-
-    Exported networks run on ONNX Runtime, in either usual layout: ``onnx/vision_model.onnx`` and
-    ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with ``preprocessor_config.json``, or
-    ``visual/model.onnx`` and ``textual/model.onnx`` with OpenCLIP's ``config.json``. Folders of Transformers
-    (``config.json``, ``model.safetensors``) and OpenCLIP (``open_clip_config.json``, ``open_clip_model.safetensors``)
-    are run by these libraries, ``pip install 'diptych[joint]'``; `export_folder` writes ONNX from them.
-
-    Nothing is ever downloaded, and nothing in the folder is executed: pickled weights are refused.
-
-    Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021; Zhai et al.,
-    "Sigmoid loss for language image pre-training", ICCV 2023. Use it whenever you have the weights of such a model: it
-    finds far more than anything trained on a few thousand captions.
-
-    Parameters
-    ----------
-    image_encoder, text_encoder:
-        On the same folder.
-    family:
-        The kind of network, such as ``"clip"`` or ``"siglip"``.
-    logit_scale:
-        What cosines are multiplied with before they become probabilities; None where the folder does not say.
-    logit_bias:
-        What is added then; None for models trained with a softmax.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder
-    >>> encoders = JointImageEncoder(folder="clip"), JointTextEncoder(folder="clip")
-    >>> model = JointModel(*encoders, family="clip", logit_scale=100.0)
-    >>> model.probabilities(np.array([[0.30, 0.25]])).round(3)
-    array([[0.993, 0.007]])
-    """
-
-    def __init__(
-        self,
-        image_encoder: JointImageEncoder,
-        text_encoder: JointTextEncoder,
-        *,
-        family: str,
-        logit_scale: float | None = None,
-        logit_bias: float | None = None,
-    ) -> None:
-        self.image_encoder = image_encoder
-        self.text_encoder = text_encoder
-        self.family = family
-        self.logit_scale = logit_scale
-        self.logit_bias = logit_bias
-
-    @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str], *, n_threads: int | None = None) -> JointModel:
-        """Open a model folder, or raise an error that names what is missing from it."""
-        place = str(Path(folder).expanduser().absolute())
-        opened = open_joint_folder(place)
-        return cls(
-            JointImageEncoder(folder=place, n_threads=n_threads),
-            JointTextEncoder(folder=place, n_threads=n_threads),
-            family=opened.family,
-            logit_scale=opened.logit_scale,
-            logit_bias=opened.logit_bias,
-        )
-
-    def probabilities(self, similarity: FloatArray) -> FloatArray:
-        """Return what the model itself makes of cosines (queries, gallery).
-
-        Sigmoid models give for each pair the probability that it belongs together; softmax models give for each query
-        a distribution over the gallery, which says nothing of whether any of it is right.
-        """
-        if self.logit_scale is None:
-            raise InvalidInputError(
-                "this model's files do not say how similarities become probabilities; use its safetensors weights, or "
-                "an export of them by `diptych models export`"
-            )
-        logits = self.logit_scale * np.asarray(similarity, dtype=np.float64) + (self.logit_bias or 0.0)
-        if self.logit_bias is not None:
-            return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def joint_shelf() -> Path:
-    """Return the folder in which the folders of joint models are looked for."""
-    return cache_folder() / "joint"
-
-
 def find_joint_model() -> Path | None:
-    """Return the folder of the user's joint model, or None.
+    """Return the folder of the user's joint model, which ``$DIPTYCH_JOINT_MODEL`` names, or None.
 
-    That is the folder ``$DIPTYCH_JOINT_MODEL``, or else the first, by name, under ``joint`` in the cache folder. Only
-    the place is looked up; :meth:`JointModel.from_folder` says whether it holds a usable model.
+    Only the place is looked up; :func:`open_joint_folder` says whether it holds a usable model.
 
     >>> import os, tempfile
     >>> from diptych.encoders import find_joint_model
@@ -266,15 +185,11 @@ def find_joint_model() -> Path | None:
     >>> del os.environ["DIPTYCH_JOINT_MODEL"]
     """
     chosen = os.environ.get(JOINT_MODEL_VARIABLE)
-    if chosen:
-        folder = Path(chosen).expanduser()
-        if not folder.is_dir():
-            raise ModelFileError(
-                f"{JOINT_MODEL_VARIABLE} names {folder}, which is not a folder; correct the variable or unset it"
-            )
-        return folder
-    shelf = joint_shelf()
-    if not shelf.is_dir():
+    if not chosen:
         return None
-    folders = (path for path in shelf.iterdir() if path.is_dir() and not path.name.startswith("."))
-    return min(folders, default=None)
+    folder = Path(chosen).expanduser()
+    if not folder.is_dir():
+        raise ModelFileError(
+            f"{JOINT_MODEL_VARIABLE} names {folder}, which is not a folder; correct the variable or unset it"
+        )
+    return folder

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 from PIL.Image import Image
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
+from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.joint.joint_folder import JointFolder, Prepared, RunImageTower, check_complete
 from diptych.encoders.joint.preparation import OPEN_CLIP_CLEANING, Clean, PicturePreparation, without_punctuation
 from diptych.encoders.networks.model_files import OnnxFacts, onnx_facts, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
+from diptych.encoders.text.text_network import OnnxTextTower, RunTokens
 from diptych.errors import ModelFileError
 
 IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES = ("vision_model", "visual"), ("text_model", "textual")
@@ -29,39 +29,10 @@ _TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json
 _EDITIONS = ("", "_fp16", "_quantized", "_int8", "_uint8", "_q4", "_q4f16", "_bnb4")
 _USUAL_SIDE = 224
 _CLIP_LENGTH, _SIGLIP_LENGTH, _SIGLIP_PADDING = 77, 64, 1
-_TYPES: dict[str, type[np.generic]] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-}
 _SHORT_TEXTS = ("a photo", "two dogs in the snow")
 # Cosines with and without filling: what is computed otherwise agrees to many digits, what is quantised less so.
 _MIN_AGREEMENT = 0.9999
 _MIN_QUANTISED_AGREEMENT = 0.95
-
-
-@dataclass(frozen=True)
-class OnnxTextTower:
-    """Takes texts, cuts them into tokens and runs them through the network."""
-
-    tokenizer: Tokenizer
-    run: Callable[[Tokens, Tokens], FloatArray]  # of tokens and their mask, both int64 (items, tokens)
-    padding: int  # the token that fills up shorter texts
-    length: int | None = None  # what all texts are filled up to; None for the longest of the batch
-    fill_left: bool = False
-    one_by_one: bool = False  # where texts that are run together would change each other
-    clean: Clean | None = None  # what is done to texts before, whether the tokenizer sees to it or not
-
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut each text into tokens, cleaned as the model was trained."""
-        return self.tokenizer.encode(texts if self.clean is None else [self.clean(text) for text in texts])
-
-    def features(self, rows: Sequence[Tokens]) -> FloatArray:
-        """Return one row of features for each row of tokens."""
-        if self.one_by_one and len(rows) > 1:
-            return np.concatenate([self.features([row]) for row in rows])
-        return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))
 
 
 class OnnxFolder(JointFolder):
@@ -114,18 +85,13 @@ class OnnxFolder(JointFolder):
         """The shortest side, in pixels, below which pictures need not be read any larger."""
         return self.preparation.reading_side
 
-    @property
-    def preparation_in_words(self) -> str:
-        """What is done to a picture, for a reader."""
-        return self.preparation.in_words
-
     def prepare(self, image: Image) -> Prepared:
         """Resize, crop and normalise one picture as the files say."""
         return {"pixels": self.preparation.apply(image)[None]}
 
     def open_image_tower(self, n_threads: int | None) -> RunImageTower:
         """Return the image tower, ready to run."""
-        network = Network(self._image_file, n_threads)
+        network = Network(self._image_file, n_threads, one_by_one=self._facts[self._image_file].quantises_batches)
         inputs = [name for name, (_, shape) in network.inputs.items() if len(shape) == 4]
         if len(inputs) != 1 or len(network.inputs) != 1:
             raise ModelFileError(
@@ -133,11 +99,10 @@ class OnnxFolder(JointFolder):
                 "tower by itself"
             )
         output = _features_output(network, self._image_file)
-        at_once = 1 if self._facts[self._image_file].quantises_batches else None
 
         def run(prepared: Sequence[Prepared]) -> FloatArray:
             pixels = np.concatenate([picture["pixels"] for picture in prepared])
-            return _run(network, output, {inputs[0]: pixels}, at_once)
+            return network.run(output, {inputs[0]: pixels})
 
         self._image_tower = run
         return run
@@ -152,7 +117,7 @@ class OnnxFolder(JointFolder):
         output = _features_output(network, self._text_file)
 
         def run(tokens: Tokens, mask: Tokens) -> FloatArray:
-            return _run(network, output, {tokens_input: tokens, **({mask_input: mask} if mask_input else {})})
+            return network.run(output, {tokens_input: tokens} | ({mask_input: mask} if mask_input else {}))
 
         is_quantised = self._facts[self._text_file].quantises_batches
         padding = self._padding(tokenizer)
@@ -302,9 +267,7 @@ def _features_output(network: Network, file: Path) -> str:
     return flat[0]
 
 
-def _looks_at_filling(
-    run: Callable[[Tokens, Tokens], FloatArray], rows: Sequence[Tokens], padding: int, length: int, least: float
-) -> bool:
+def _looks_at_filling(run: RunTokens, rows: Sequence[Tokens], padding: int, length: int, least: float) -> bool:
     """Return whether texts must be filled up to the length of training, as for SigLIP and the small MobileCLIPs.
 
     A text tower whose tokens look back only takes texts of any length; one whose tokens see each other sees the
@@ -317,16 +280,3 @@ def _looks_at_filling(
         # The runtime raises types of its own for a graph that only says that its length may vary.
         return True
     return bool(np.min(np.sum(unit_rows(full) * unit_rows(short), axis=1)) < least)
-
-
-def _run(network: Network, output: str, arrays: dict[str, AnyArray], at_once: int | None = None) -> FloatArray:
-    inputs = {name: values.astype(_TYPES[network.inputs[name][0]], copy=False) for name, values in arrays.items()}
-    n_items = len(next(iter(inputs.values())))
-    exported = next(network.inputs[name][1][0] for name in inputs)
-    # Exported for a fixed number of items: go in steps of it, repeating the last item in the last step.
-    step = exported if isinstance(exported, int) else at_once
-    if step is None:
-        return network.run(output, inputs).astype(np.float32, copy=False)
-    rows = [np.minimum(np.arange(start, start + step), n_items - 1) for start in range(0, n_items, step)]
-    parts = [network.run(output, {name: values[part] for name, values in inputs.items()}) for part in rows]
-    return np.concatenate(parts)[:n_items].astype(np.float32, copy=False)

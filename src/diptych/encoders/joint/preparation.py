@@ -127,21 +127,6 @@ class PicturePreparation:
         """The shortest side, in pixels, below which pictures need not be read any larger."""
         return DETAIL * max(*_sides(self.size), *_sides(self.crop))
 
-    @property
-    def in_words(self) -> str:
-        """What is done to a picture, for a reader.
-
-        >>> PicturePreparation(size=224, crop=(224, 224)).in_words
-        'shortest side 224 pixels, bicubic, middle 224 × 224'
-        """
-        steps = []
-        if self.size is not None:
-            sides = f"{self.size[1]} × {self.size[0]}" if isinstance(self.size, tuple) else f"shortest side {self.size}"
-            steps = [f"{sides} pixels", Image.Resampling(self.resample).name.lower()]
-        if self.crop is not None:
-            steps.append(f"middle {self.crop[1]} × {self.crop[0]}")
-        return ", ".join(steps) or "as it is"
-
     def apply(self, picture: Image.Image | NDArray[np.uint8]) -> FloatArray:
         """Return a picture, or its RGB bytes (height, width, 3), as float32 (3, height, width)."""
         image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)

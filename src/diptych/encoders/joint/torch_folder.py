@@ -36,17 +36,25 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A model of either library in memory, and how each side of it is prepared and called.
+    """A model of either library in memory, and how each side of it is prepared and called; it is its own text tower.
 
     ``inputs`` fills tokens of several texts up to arrays, the arguments of ``encode_texts``.
     """
 
     module: Any
     prepare: Callable[[Image], Prepared]
-    tokens: Callable[[Sequence[str]], list[Tokens]]
+    cut: Callable[[Sequence[str]], list[Tokens]]
     inputs: Callable[[Sequence[Tokens]], dict[str, AnyArray]]
     encode_images: Callable[..., Any]
     encode_texts: Callable[..., Any]
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Cut each text into tokens."""
+        return self.cut([clean_text(text) for text in texts])
+
+    def features(self, rows: Sequence[Tokens]) -> FloatArray:
+        """Return one row of features for each row of tokens."""
+        return self.run(self.encode_texts, self.inputs(rows))
 
     def run(self, encode: Callable[..., Any], inputs: dict[str, AnyArray]) -> FloatArray:
         """Return what one side of the model makes of its inputs."""
@@ -59,19 +67,6 @@ class TorchModel:
             tensors[name] = tensor.to(like.dtype) if tensor.is_floating_point() else tensor
         with torch.inference_mode():
             return np.asarray(encode(**tensors).float().cpu().numpy())
-
-
-@dataclass(frozen=True)
-class _TorchTextTower:
-    model: TorchModel
-
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut each text into tokens."""
-        return self.model.tokens([clean_text(text) for text in texts])
-
-    def features(self, rows: Sequence[Tokens]) -> FloatArray:
-        """Return one row of features for each row of tokens."""
-        return self.model.run(self.model.encode_texts, self.model.inputs(rows))
 
 
 class TorchFolder(JointFolder):
@@ -107,8 +102,8 @@ class TorchFolder(JointFolder):
     @cached_property
     def n_features(self) -> int:
         """The width of the space that pictures and texts share."""
-        tower = _TorchTextTower(self.loaded())
-        return int(tower.features(tower.tokens(["a"])).shape[1])
+        model = self.loaded()
+        return int(model.features(model.tokens(["a"])).shape[1])
 
     @property
     def logit_scale(self) -> float | None:
@@ -128,11 +123,6 @@ class TorchFolder(JointFolder):
         side = self._vision_config().get("image_size") or _USUAL_SIDE
         return DETAIL * (max(side) if isinstance(side, (list, tuple)) else int(side))
 
-    @property
-    def preparation_in_words(self) -> str:
-        """What is done to a picture, for a reader."""
-        return f"as {self.layout} prepares them"
-
     def prepare(self, image: Image) -> Prepared:
         """Prepare one picture as the library does."""
         return self.loaded().prepare(image)
@@ -148,9 +138,9 @@ class TorchFolder(JointFolder):
 
         return run
 
-    def open_text_tower(self, n_threads: int | None) -> _TorchTextTower:
+    def open_text_tower(self, n_threads: int | None) -> TorchModel:
         """Return the text tower, ready to run."""
-        return _TorchTextTower(self._ready(n_threads))
+        return self._ready(n_threads)
 
     def files(self) -> Iterable[Path]:
         """Return the configurations, the tokenizer and the weights."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -35,6 +36,14 @@ def check_known_file(file: Path, sha256: str) -> None:
             f"{file} is not the file this version of Diptych knows (sha256 {found}, expected {sha256}); "
             f"install its package again"
         )
+
+
+def packaged_file(package: str, path: str, purpose: str, requirement: str) -> Path:
+    """Return a file that an installed package brings, or say which to install; no code of the package is run."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingPackageError(purpose, requirement)
+    return Path(spec.submodule_search_locations[0], path)
 
 
 def file_state(path: str | os.PathLike[str]) -> tuple[int, ...]:
@@ -92,6 +101,15 @@ def is_outside_folder(name: str) -> bool:
     return bool(windows.anchor) or ".." in windows.parts or PurePosixPath(name).is_absolute()
 
 
+def onnx_package() -> Any:
+    """Return the module onnx, which reads and writes networks without running them."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingPackageError("reading or writing a network", "onnx") from error
+    return onnx
+
+
 @dataclass(frozen=True)
 class OnnxFacts:
     """What an ONNX file says of itself before it is run."""
@@ -105,10 +123,7 @@ class OnnxFacts:
 
 def onnx_facts(file: Path) -> OnnxFacts:
     """Read an ONNX file without its external weights, which must lie beside it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingPackageError("reading an exported network", "onnx") from error
+    onnx = onnx_package()
     try:
         model = onnx.load(file, load_external_data=False)
     except Exception as error:

@@ -9,33 +9,39 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from diptych.arrays import AnyArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.atomic_files import atomic_write, sync_to_disk
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.devices import PROVIDERS, chosen_device, missing_provider, network_device
-from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_graph import GraphBuilder
+from diptych.encoders.networks.model_files import digest_of_files, onnx_package
 from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
-
-Builder = TypeVar("Builder", bound=GraphBuilder)
 
 FORMAT = 6
 """Part of every name in the cache: raised when the same weights are written in another way."""
+
+_TYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(uint8)": np.uint8,
+}
 
 
 class Network:
     """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it.
 
     As many runs as there are processors go on at once, and others wait: more would take no less time together, and the
-    runtime keeps the memory of as many as ever ran at once. On an accelerator one does.
+    runtime keeps the memory of as many as ever ran at once. On an accelerator one does. ``one_by_one`` is for networks
+    that round by the range of all that they are given, so that items change each other's results.
     """
 
-    def __init__(self, file: Path | bytes, n_threads: int | None = None) -> None:
+    def __init__(self, file: Path | bytes, n_threads: int | None = None, *, one_by_one: bool = False) -> None:
         onnxruntime = _runtime()
         device = network_device()
         options = onnxruntime.SessionOptions()
@@ -62,27 +68,27 @@ class Network:
             if chosen_device() != "auto":
                 raise missing_provider(device)
             warnings.warn(str(missing_provider(device)), stacklevel=2)
+        first_sizes = [shape[0] for _, shape in self.inputs.values() if shape]
+        # Of one that was exported for a fixed number of items.
+        fixed = next((size for size in first_sizes if isinstance(size, int)), None)
+        self._items_at_once = 1 if one_by_one else fixed
 
     @classmethod
-    def written_once(
-        cls, name: str, builder: type[Builder], describe: Callable[[Builder], None], n_threads: int | None = None
-    ) -> Network:
-        """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
+    def made_once(cls, name: str, make: Callable[[], Any], n_threads: int | None = None) -> Network:
+        """Return the network that ``make`` gives as ``onnx.ModelProto`` the first time, from then on from the cache.
 
         ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder, each with
-        its digest; one that was altered is written again, and deleting them is always safe.
+        its digest; one that was altered is made again, and deleting them is always safe.
         """
-
         key = hashlib.sha256(f"{FORMAT}\0{name}".encode()).hexdigest()[:32]
         file = cache_folder() / "networks" / f"{key}.onnx"
         if not _is_whole(file):
-            graph = builder()
-            describe(graph)
+            model = make()
             try:
-                _keep(graph, file)
+                _keep(model, file)
             except OSError as error:
                 warnings.warn(f"the network was not cached in {file.parent}: {error}", stacklevel=2)
-                return cls(graph.content(), n_threads)
+                return cls(model.SerializeToString(), n_threads)
         return cls(file, n_threads)
 
     @property
@@ -95,19 +101,22 @@ class Network:
         """The shape of each output by its name; sizes that vary are strings or None."""
         return {value.name: list(value.shape) for value in self._session.get_outputs()}
 
-    def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
-        """Return one output of a run."""
-        return np.asarray(self._run([output], inputs)[0])
+    def run(self, output: str, inputs: Mapping[str, AnyArray]) -> FloatArray:
+        """Return one output as float32, given inputs in the network's own types or in others."""
+        types = {name: _TYPES[kind] for name, (kind, _) in self.inputs.items()}
+        arrays = {name: values.astype(types[name], copy=False) for name, values in inputs.items()}
+        step, n_items = self._items_at_once, len(next(iter(arrays.values())))
+        if step is None or step == n_items:
+            return self._run(output, arrays)
+        # The last item is repeated to fill up the last step.
+        rows = [np.minimum(np.arange(start, start + step), n_items - 1) for start in range(0, n_items, step)]
+        parts = [self._run(output, {name: values[part] for name, values in arrays.items()}) for part in rows]
+        return np.concatenate(parts)[:n_items]
 
-    def run_all(self, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        """Return every output of a run by its name."""
-        names = list(self.outputs)
-        return dict(zip(names, self._run(names, inputs), strict=True))
-
-    def _run(self, outputs: list[str], inputs: Mapping[str, AnyArray]) -> list[Any]:
+    def _run(self, output: str, inputs: dict[str, AnyArray]) -> FloatArray:
         try:
             with self._turns:
-                return list(self._session.run(outputs, dict(inputs)))
+                return np.asarray(self._session.run([output], inputs)[0]).astype(np.float32, copy=False)
         except Exception as error:
             raise _clear_error(error, "a network cannot be run by ONNX Runtime", "copy its file again") from error
 
@@ -138,12 +147,13 @@ def _digest(file: Path) -> str:
     return digest_of_files((file, file.with_suffix(".onnx_data")))
 
 
-def _keep(graph: GraphBuilder, file: Path) -> None:
+def _keep(model: Any, file: Path) -> None:
     """Write a network, its weights and their digest; a file that another process has open stays as it is."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".draft-", ignore_cleanup_errors=True) as room:
         draft = Path(room) / file.name
-        graph.save(draft)
+        # The runtime maps weights in a file of their own, and does not copy them.
+        onnx_package().save_model(model, draft, save_as_external_data=True, location=f"{draft.name}_data")
         for part in (draft.with_suffix(".onnx_data"), draft):
             sync_to_disk(part)
             part.replace(file.with_name(part.name))

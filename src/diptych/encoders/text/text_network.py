@@ -1,9 +1,9 @@
-"""What encoders of texts by a pretrained network share: parameters, batches of like length, and the open network."""
+"""What encoders of texts by a pretrained network share: parameters, batches of like length, and the text tower."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
-from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.tokenizer import SentencePieces, Tokenizer, Tokens, batches_of_like_length, padded
+
+RunTokens = Callable[[Tokens, Tokens], FloatArray]
+"""Takes tokens and the mask of those that do not fill up, both int64 (items, tokens); returns features."""
 
 
 class TextTower(Protocol):
@@ -26,20 +28,26 @@ class TextTower(Protocol):
 
 
 @dataclass(frozen=True)
-class MaskedNetwork:
-    """A tower whose network takes ``tokens`` and a ``mask`` of those that fill up shorter texts."""
+class OnnxTextTower:
+    """A tower whose network runs on ONNX Runtime."""
 
     tokenizer: Tokenizer | SentencePieces
-    network: Network
+    run: RunTokens
+    padding: int = 0  # the token that fills up shorter texts
+    length: int | None = None  # what all texts are filled up to; None for the longest of the batch
+    fill_left: bool = False
+    one_by_one: bool = False  # where texts that are run together would change each other
+    clean: Callable[[str], str] | None = None  # what is done to texts before, whether the tokenizer sees to it or not
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the tokens of each text."""
-        return self.tokenizer.encode(texts)
+        """Cut each text into tokens, cleaned as the network was trained."""
+        return self.tokenizer.encode(texts if self.clean is None else [self.clean(text) for text in texts])
 
     def features(self, rows: Sequence[Tokens]) -> FloatArray:
-        """Return what the network makes of each row of tokens."""
-        tokens, mask = padded(rows, padding=0)
-        return self.network.run("features", {"tokens": tokens, "mask": mask})
+        """Return one row of features for each row of tokens."""
+        if self.one_by_one and len(rows) > 1:
+            return np.concatenate([self.features([row]) for row in rows])
+        return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

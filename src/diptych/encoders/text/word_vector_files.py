@@ -8,7 +8,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -18,10 +17,10 @@ import numpy as np
 from diptych.arrays import FloatArray
 from diptych.arrow import arrow_package
 from diptych.data.folders import data_folder
-from diptych.encoders.networks.model_files import file_state, read_model_json
-from diptych.encoders.text.minilm_network import TOKENIZER_FILE, MiniLM
+from diptych.encoders.networks.model_files import file_state, packaged_file, read_model_json
+from diptych.encoders.text.sentence_encoder import TOKENIZER_FILE, MiniLM
 from diptych.encoders.text.word_vectors import WordVectors
-from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+from diptych.errors import InvalidInputError, MissingDataError
 
 _LINES_AT_ONCE = 10_000
 _MOST_DIGITS = 16
@@ -206,10 +205,7 @@ def _required_glove_100d() -> Path:
 
 
 def _packaged_files() -> tuple[Path, Path]:
-    spec = find_spec(_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingPackageError("the use of word vectors", _REQUIREMENT)
-    folder = Path(spec.submodule_search_locations[0], "data")
+    folder = packaged_file(_PACKAGE, "data", "the use of word vectors", _REQUIREMENT)
     return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 

@@ -23,8 +23,7 @@ from diptych.retriever.explaining.explanation import (
     listed,
     quoted,
 )
-from diptych.retriever.explaining.feature_views import FeaturePairs
-from diptych.retriever.explaining.label_views import ClassProbabilities, CombinedLabels, SeenLabels
+from diptych.retriever.explaining.label_views import ClassProbabilities, SeenLabels
 from diptych.retriever.explaining.match import Explainer, Match, Subject, inner_model, term_factors
 from diptych.retriever.retriever import Retriever
 
@@ -151,7 +150,7 @@ def _brought(part: Contribution | ExplainedTerm) -> str:
 
 
 # The first that has something to say about a match tells most; the others come as further views.
-_KINDS = (FusedParts, ClassProbabilities, CombinedLabels, LeftOutWords, SeenLabels, FeaturePairs)
+_KINDS = (FusedParts, ClassProbabilities, LeftOutWords, SeenLabels)
 EXPLAINERS: tuple[Explainer, ...] = tuple(kind() for kind in _KINDS)
 
 
@@ -166,9 +165,8 @@ def explain(
     """Return why ``answer`` has its score for ``query``.
 
     Each kind of model is explained by what its coordinates mean: what each part of a fusion brings; class probabilities
-    for semantic models, as in figures 12 and 13 of Costa Pereira et al. (2014); the labels that ConSE mixes; what the
-    score loses without each word for projections into a common space; and the pairs of named features of a linear
-    projection. See :class:`Explanation`.
+    for semantic models, as in figures 12 and 13 of Costa Pereira et al. (2014); what the score loses without each word
+    for projections into a common space; and the labels that a network sees in a picture. See :class:`Explanation`.
 
     Parameters
     ----------

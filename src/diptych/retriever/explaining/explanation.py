@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one class, label, word or pair of features adds to a score; negative where it counts against the answer.
+    """What one class, label, word or part adds to a score; negative where it counts against the answer.
 
     >>> from diptych.retriever import Contribution
     >>> Contribution("boat", query=0.5, answer=0.25, contribution=0.125).term
@@ -28,7 +28,7 @@ class Contribution:
     """The number of the query's term that it belongs to, from 0."""
 
 
-ViewKind = Literal["parts", "classes", "labels", "words", "pairs"]
+ViewKind = Literal["parts", "classes", "labels", "words"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ExplainedTerm:
     """Its part of the score of the whole query; the parts of all terms sum to it."""
 
 
-ExplanationKind = Literal["parts", "classes", "labels", "words", "pairs", "none"]
+ExplanationKind = Literal["parts", "classes", "labels", "words", "none"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,8 @@ class Explanation:
     ============ ==========================================================================================
     ``parts``    fusions: what each of the fused models brings
     ``classes``  semantic models: the class probabilities of query and answer side by side
-    ``labels``   ConSE, and networks with a classifier: the labels seen in a picture and how near they are
+    ``labels``   networks with a classifier, ConSE's too: the labels seen in a picture and how near they are
     ``words``    projections: what the score loses without each word
-    ``pairs``    linear projections of named features: the pairs of features that make up the score
     ``none``     the model's coordinates have no meaning that could be told
     ============ ==========================================================================================
     """

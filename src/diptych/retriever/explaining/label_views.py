@@ -1,4 +1,4 @@
-"""Explanations by labels: class probabilities, the labels of a ConSE point, and what a network sees in a picture."""
+"""Explanations by labels: class probabilities, and what a network sees in a picture."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.encoders import ImageNetLabels, SideBySide, imagenet_labels
-from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+from diptych.arrays import FloatArray
+from diptych.encoders import EfficientNetLite, ImageNetLabels, SideBySide, imagenet_labels
 from diptych.errors import InvalidInputError, counted
-from diptych.models import ConSE, CrossModalModel, Random
+from diptych.models import CrossModalModel, Random
 from diptych.models.semantic.classifier_pair import ClassifierPairModel
 from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, listed, per_cent
 from diptych.retriever.explaining.match import (
@@ -20,7 +19,6 @@ from diptych.retriever.explaining.match import (
     coordinate_contributions,
     inner_model,
     is_linear,
-    linear_parts,
 )
 
 
@@ -82,107 +80,7 @@ def _class_note(match: Match, names: list[str], rest: float) -> str:
     return f"{shown}The contributions of all classes sum to the score in the space {match.space.name}."
 
 
-def label_shares(model: ConSE, features: AnyArray) -> FloatArray:
-    """Return the weight of each label in the point of one row of probabilities: they sum to one, or are all zero.
-
-    A ConSE point is linear in the label vectors, so one whose labels have the unit vectors for theirs tells the shares.
-
-    >>> model = ConSE(label_vectors=np.eye(3), n_labels=2).fit(np.eye(3), np.eye(3))
-    >>> label_shares(model, np.array([[0.6, 0.2, 0.1]])).round(2).tolist()
-    [0.75, 0.25, 0.0]
-    """
-    row: FloatArray = np.asarray(features, dtype=np.float64)
-    # A label without a vector stays without one.
-    units = np.diag((np.abs(model.label_vectors_).max(axis=1) > 0).astype(np.float64))
-    probe = ConSE(label_vectors=units, n_labels=model.n_labels).fit(row, np.zeros_like(row))
-    return np.asarray(probe.encode_images(row)[0])
-
-
 _NAMED = 3
-
-
-class CombinedLabels(Explainer):
-    """For ConSE: the likeliest labels of a picture, and how near each one's vector is to the other side.
-
-    A picture is f = Σ_y s_y v(y) with the shares s_y of its likeliest labels, so that its inner product with a text t
-    is Σ_y s_y v(y)·t: the terms of this sum, divided by the same lengths as the score, are the contributions. Between
-    two pictures f and g a label gets ½(s_y v(y)·g + r_y v(y)·f), which also sums to the score.
-
-    Norouzi et al., "Zero-shot learning by convex combination of semantic embeddings", ICLR 2014.
-    """
-
-    kind: ClassVar[ViewKind] = "labels"
-
-    def reads_model(self, model: CrossModalModel) -> bool:
-        """Return True if pictures are mixtures of labels."""
-        return isinstance(model, ConSE)
-
-    def views(self, match: Match) -> list[View]:
-        """Return the labels of the picture, or of both pictures."""
-        model = match.retriever.model_
-        pictures = [side for side in (match.query, match.answer) if side.side == "image"]
-        features = [side.features for side in pictures if side.features is not None]
-        if not isinstance(model, ConSE) or not pictures or len(features) < len(pictures):
-            return []
-        shares = {id(side): label_shares(model, row) for side, row in zip(pictures, features, strict=True)}
-        rows = np.flatnonzero(sum(shares.values()) > 0)
-        if not len(rows):
-            return []
-        added = np.mean([self._added(match, side, model, shares[id(side)][rows], rows) for side in pictures], axis=0)
-        names = [f"class {number}" for number in range(len(model.label_vectors_))]
-        if isinstance(match.retriever.image_encoder_, ImageNetLabels):
-            names = [label.lemmas[0] for label in imagenet_labels()[: len(names)]]
-        bars = []
-        for row, contribution in zip(rows.tolist(), added.tolist(), strict=True):
-            asked, found = (_value(match, side, model, row) for side in (match.query, match.answer))
-            bars.append(Contribution(names[row], asked, found, contribution))
-        bars.sort(key=lambda bar: -abs(bar.contribution))
-        sentence, exact = _combined_sentence(match, bars), is_linear(match.space)
-        note = _combined_note(match, exact)
-        return [View(self.kind, "Labels", sentence, tuple(bars), note, 0.0 if exact else None)]
-
-    @staticmethod
-    def _added(match: Match, picture: Subject, model: ConSE, shares: FloatArray, rows: IntArray) -> FloatArray:
-        parts = shares[:, None] * model.label_vectors_[rows]
-        if is_linear(match.space):
-            other = linear_parts(match.space, match.direction, match.beside(picture).point)
-            return np.asarray(linear_parts(match.space, match.direction, parts) @ other[0])
-        # Elsewhere a label counts what the score loses when the others stand for the picture alone.
-        rest = np.maximum(shares.sum() - shares, 0)[:, None]
-        without: AnyArray = np.where(rest > 0, (parts.sum(axis=0) - parts) / np.where(rest > 0, rest, 1), 0)
-        return match.score - match.scores_instead(picture, without.astype(picture.point.dtype))
-
-
-def _value(match: Match, side: Subject, model: ConSE, row: int) -> float:
-    """Return the label's probability in a picture, or the score of its vector with a text."""
-    if side.features is not None and side.side == "image":
-        return float(side.features[0, row])
-    vector = model.label_vectors_[row : row + 1].astype(side.point.dtype)
-    return float(match.space.compare(side.point, vector, "text_query")[0, 0])
-
-
-def _combined_sentence(match: Match, bars: list[Contribution]) -> str:
-    if match.query.side == match.answer.side:
-        shared = [bar for bar in bars if min(bar.query or 0, bar.answer or 0) >= 0.01][:_NAMED]
-        if shared:
-            return f"Both pictures look like {listed([bar.name for bar in shared])}."
-        return f"The pictures share no likely label; {bars[0].name} brings them nearest."
-    probability = "answer" if match.answer.side == "image" else "query"
-    best = [f"{bar.name} ({per_cent(getattr(bar, probability))})" for bar in bars[:_NAMED] if bar.contribution > 0]
-    if not best:
-        return "None of the labels seen in the picture is near the words."
-    return f"The picture looks like {listed(best)}, which is what lies near the words."
-
-
-def _combined_note(match: Match, exact: bool) -> str:
-    if exact:
-        return (
-            "The picture is the mean of its likeliest labels' vectors, weighted by probability; the contributions sum "
-            f"to the score in the space {match.space.name}."
-        )
-    return "Each contribution is what the score loses when the other labels stand for the picture; they do not add up."
-
-
 _MOST_LABELS = 8
 
 
@@ -197,8 +95,7 @@ class SeenLabels(Explainer):
 
     def views(self, match: Match) -> list[View]:
         """Return the labels of the picture, or those that two pictures share."""
-        # Points of ConSE are made of these labels, which is told elsewhere; random points of nothing.
-        if isinstance(inner_model(match.retriever.model_), (ConSE, Random)):
+        if isinstance(inner_model(match.retriever.model_), Random):
             return []
         if match.query.side == match.answer.side == "image":
             return self._shared(match)
@@ -250,7 +147,9 @@ def _seen(match: Match, picture: Subject) -> FloatArray | None:
     if isinstance(encoder, SideBySide):
         # The columns of the first network come first, as it made them.
         encoder = encoder.encoders[0]
-    if picture.features is None or not isinstance(encoder, ConvolutionalEncoder):
+    if picture.features is None or not isinstance(encoder, EfficientNetLite):
         return None
     own = picture.features[:, : encoder.n_features]
+    if isinstance(encoder, ImageNetLabels):
+        return np.asarray(own[0], dtype=np.float64)
     return np.asarray(encoder.probabilities(own)[0], dtype=np.float64)

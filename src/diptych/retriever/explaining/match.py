@@ -29,11 +29,11 @@ class Subject:
     only the point is known; then what is told by features is left out of an explanation.
 
     >>> import numpy as np
-    >>> from diptych.encoders import ColourEdgeHistograms, Tfidf
+    >>> from diptych.encoders import ColourEdgeHistograms, TfidfTopics
     >>> from diptych.models import SharedSpace
     >>> from diptych.retriever import Retriever, Subject
     >>> retriever = Retriever(cache=False)
-    >>> retriever.text_encoder_ = Tfidf(min_documents=1).fit(["red boat"])
+    >>> retriever.text_encoder_ = TfidfTopics(min_documents=1).fit(["red boat", "blue boat"])
     >>> retriever.model_ = SharedSpace().fit(np.eye(2), np.eye(2))
     >>> Subject.of_text(retriever, "a boat").point.tolist()
     [[1.0, 0.0]]
@@ -137,10 +137,6 @@ class Match:
         """What sentences call the answer."""
         return "picture" if self.answer.side == "image" else "text"
 
-    def beside(self, subject: Subject) -> Subject:
-        """Return the other side of the match."""
-        return self.answer if subject is self.query else self.query
-
     def scores_instead(self, subject: Subject, points: AnyArray) -> FloatArray:
         """Return the scores if ``subject``, a side of the match, had been each of these points."""
         if subject is self.query:
@@ -174,34 +170,20 @@ def is_linear(space: Space) -> bool:
     return space.name in ("cosine", "pearson", "covariance", "dot")
 
 
-def linear_parts(space: Space, direction: Direction, parts: AnyArray) -> FloatArray:
-    """Return the parts of a point as they enter the inner product of a linear space.
-
-    The score of two points, each the sum of its parts, is the sum of the inner products of all pairs of these parts.
-
-    >>> query = linear_parts(Space("cosine"), "text_query", np.array([[3.0, 0.0], [0.0, 4.0]]))
-    >>> answer = linear_parts(Space("cosine"), "text_query", np.array([[2.0, 0.0]]))
-    >>> (query @ answer.T).round(6).tolist()
-    [[0.6], [0.0]]
-    """
-    chosen: FloatArray = np.asarray(parts, dtype=np.float64)
+def _as_in_product(space: Space, direction: Direction, point: AnyArray) -> FloatArray:
+    """Return a point, given as one row, as it enters the inner product of a linear space."""
+    values: FloatArray = np.asarray(point[0], dtype=np.float64)
     if space.split is not None:
-        chosen = chosen[:, : space.split] if direction == "image_query" else chosen[:, space.split :]
+        values = values[: space.split] if direction == "image_query" else values[space.split :]
     if space.name in ("pearson", "covariance"):
-        chosen = _centred(chosen)
+        # A constant point has no shape to correlate with; what rounding leaves of it must not be scaled up.
+        noise = 4 * np.finfo(np.float32).eps * np.abs(values).max(initial=0.0)
+        centred = values - values.mean()
+        values = np.zeros_like(values) if np.abs(centred).max(initial=0.0) <= noise else centred
     if space.name in ("cosine", "pearson"):
-        length = float(np.linalg.norm(chosen.sum(axis=0)))
-        return chosen / length if length > 0 else np.zeros_like(chosen)
-    return chosen / np.sqrt(chosen.shape[1]) if space.name == "covariance" else chosen
-
-
-def _centred(parts: FloatArray) -> FloatArray:
-    whole = parts.sum(axis=0)
-    centred = parts - parts.mean(axis=1, keepdims=True)
-    # A constant point has no shape to correlate with; what rounding leaves of it must not be scaled up.
-    noise = 4 * np.finfo(np.float32).eps * np.abs(whole).max(initial=0.0)
-    is_constant = np.abs(centred.sum(axis=0)).max(initial=0.0) <= noise
-    return np.zeros_like(parts) if is_constant else centred
+        length = float(np.linalg.norm(values))
+        return values / length if length > 0 else np.zeros_like(values)
+    return values / np.sqrt(len(values)) if space.name == "covariance" else values
 
 
 _FLOOR = 1e-12
@@ -210,15 +192,16 @@ _FLOOR = 1e-12
 def coordinate_contributions(space: Space, query: AnyArray, answer: AnyArray, direction: Direction) -> FloatArray:
     """Return what each coordinate adds to the score of two points, given as one row each.
 
-    Every space but ``hamming`` is a sum over coordinates: a product for inner products (after centring and scaling), a
-    squared or absolute difference for distances, a log-ratio for divergences. The contributions sum to the score.
+    Class probabilities are compared by sums over coordinates: a product for inner products (after centring and
+    scaling), a squared or absolute difference for distances, a log-ratio for divergences. The contributions sum to the
+    score.
 
     >>> query, answer = np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])
     >>> coordinate_contributions(Space("l1"), query, answer, "text_query").tolist()
     [-0.25, -0.25]
     """
     if is_linear(space):
-        return np.asarray(linear_parts(space, direction, query)[0] * linear_parts(space, direction, answer)[0])
+        return np.asarray(_as_in_product(space, direction, query) * _as_in_product(space, direction, answer))
     if space.name not in _DIFFERENCES or space.split is not None:
         raise InvalidInputError(f"the score of the space {space.name!r} is no sum over coordinates with a meaning")
     first, second = np.asarray(query[0], dtype=np.float64), np.asarray(answer[0], dtype=np.float64)
@@ -237,14 +220,7 @@ def _noisy_or(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(-np.log1p(-np.minimum(first * second, 1 - _FLOOR)))
 
 
-def _corrected(first: FloatArray, second: FloatArray) -> FloatArray:
-    products = first * second
-    products[-2:] = -second[-2] * (1 - first[-1] * second[-1]) / 2, 0.0
-    return products
-
-
 _DIFFERENCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "corrected": _corrected,
     "euclidean": lambda first, second: np.asarray(-((first - second) ** 2)),
     "l1": lambda first, second: np.asarray(-np.abs(first - second)),
     "kl": _kl,

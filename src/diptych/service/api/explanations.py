@@ -50,7 +50,7 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
 def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> Explanation:
-    """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
+    """Tell why an item answers a query: by parts, classes, labels or words, as the model has it."""
     # Imported where something is explained, as below: a service starts without the methods.
     from diptych.retriever import Retriever, Subject, explain
 

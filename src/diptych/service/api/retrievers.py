@@ -17,7 +17,7 @@ from diptych.service.jobs.store import READY_MADE
 from diptych.service.problems import Problem, problem_response
 
 with_config(DOCUMENTED)(LearningRecord)
-Explains = Literal["parts", "classes", "labels", "words", "pairs", "none"]
+Explains = Literal["parts", "classes", "labels", "words", "none"]
 
 
 class RetrieverDocument(Document):

@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder
+from diptych.encoders import JointImageEncoder, JointTextEncoder, open_joint_folder
 from diptych.encoders.joint.export import export_folder
-from diptych.encoders.joint.joint_model import open_joint_folder
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.hub.lock import read_lock
 
 from .samples import TEXTS, write_pictures
 
@@ -66,7 +66,7 @@ def test_points_equal_those_of_the_library_and_of_its_export(name: str, tmp_path
     original = getattr(tiny_models, ARCHITECTURES[name])(tmp_path / "model")
     expected = {"pictures": original.images(pictures), "texts": original.texts(TEXTS)}
     check_agreement(original.folder, pictures, TEXTS, expected)
-    model = JointModel.from_folder(original.folder)
+    model = open_joint_folder(original.folder)
     assert model.logit_scale is not None
     if name not in EXPORTED:
         return
@@ -74,8 +74,13 @@ def test_points_equal_those_of_the_library_and_of_its_export(name: str, tmp_path
     assert min(made.pictures, made.texts) >= LEAST
     expected["texts"] = original.texts(PLAIN_TEXTS)
     check_agreement(made.folder, pictures, PLAIN_TEXTS, expected)
-    exported = JointModel.from_folder(made.folder)
+    exported = open_joint_folder(made.folder)
     assert (exported.logit_scale, exported.logit_bias) == (model.logit_scale, model.logit_bias)
+    lock = read_lock(made.folder)
+    assert lock is not None
+    assert (lock.name, lock.exported_from) == ("exported", str(original.folder))
+    assert lock.damage(made.folder) == {}
+    assert {"onnx/vision_model.onnx", "onnx/text_model.onnx", "tokenizer.json"} <= lock.files.keys()
     if (made.folder / "open_clip_config.json").is_file():
         check_agreement(as_photo_servers_have_it(made.folder), pictures, PLAIN_TEXTS, expected)
 

@@ -57,11 +57,11 @@ function words(view) {
     signedBars(strongest));
 }
 
-const DRAWINGS = { classes: mirrored, labels, words, pairs: (view) => signedBars(view) };
+const DRAWINGS = { classes: mirrored, labels, words, parts: (view) => signedBars(view) };
 
 function drawView(view, first) {
   return h("section", { class: "why-view" }, h("h4", {}, view.title), !first && h("p", {}, tidy(view.sentence)),
-    (DRAWINGS[view.kind] ?? DRAWINGS.pairs)(view), view.note && h("p", { class: "faint" }, view.note));
+    (DRAWINGS[view.kind] ?? DRAWINGS.parts)(view), view.note && h("p", { class: "faint" }, view.note));
 }
 
 function terms(explanation) {
