@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -110,45 +109,10 @@ def _parse_lines(lines: list[tuple[int, str]], width: int, words: list[str], pat
     return vectors
 
 
-def read_word2vec_binary(path: Path) -> WordVectors:
-    """Read the binary format of word2vec: a line of two counts, then words with float32 bytes behind them."""
-    broken = InvalidInputError(f"{path} is cut short or not in the binary format of word2vec; download it again")
-    with path.open("rb") as file:
-        counts = file.readline(64).split()
-        start = file.tell()
-        if len(counts) != 2 or not all(count.isdigit() for count in counts):
-            raise broken
-        n_words, width = (int(count) for count in counts)
-        # Checked before memory is taken for what the header promises.
-        if not n_words or not width or start + n_words * (4 * width + 2) > path.stat().st_size:
-            raise broken
-        vectors = np.empty((n_words, width), dtype=np.float32)
-        words = []
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for row, (word, values) in enumerate(_binary_entries(content, start, n_words, 4 * width)):
-                if len(values) < 4 * width:
-                    raise broken
-                words.append(word.decode("utf-8", "replace"))
-                vectors[row] = np.frombuffer(values, dtype="<f4")
-    return WordVectors(words, vectors)
-
-
-def _binary_entries(content: mmap.mmap, start: int, n_words: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    for _ in range(n_words):
-        end = content.find(b" ", start)
-        if end < 0:
-            yield b"", b""
-            return
-        # Some writers end each vector with a line break, others do not.
-        yield content[start:end].lstrip(b"\n"), content[end + 1 : end + 1 + size]
-        start = end + 1 + size
-
-
 _READERS: dict[str, Callable[[Path], WordVectors]] = {
     ".npz": read_npz,
     ".txt": read_text,
     ".vec": read_text,
-    ".bin": read_word2vec_binary,
 }
 
 

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, Self
@@ -20,7 +19,6 @@ from diptych.errors import InvalidInputError, MissingPackageError
 
 _DIGEST_ROWS = 10_000
 _ROWS_AT_ONCE = 50_000
-_ALIKE = 50
 _LABEL_PIECE = re.compile(r"[^\s_/,;]+")
 _LABEL_WORD = re.compile(r"[^\W_]+")
 
@@ -118,7 +116,7 @@ def nearest_words(table: WordVectors, word: str, k: int = 10) -> list[NearWord]:
 
     What a text encoder takes for the same thing can be read off them (Zhang et al., 2017, table 3, for words learned
     together with pictures; Mikolov et al., 2013, for words learned from text). Among equal cosines the earlier word of
-    the table comes first. A word without a vector is an error that suggests words like it.
+    the table comes first.
 
     >>> import numpy as np
     >>> from diptych.encoders import WordVectors, nearest_words
@@ -128,23 +126,13 @@ def nearest_words(table: WordVectors, word: str, k: int = 10) -> list[NearWord]:
     """
     if k < 1:
         raise InvalidInputError(f"k must be at least 1, got {k}")
-    row = _word_row(table, word)
+    row = int(table.rows([word if word in table else word.lower()])[0])
+    if row < 0:
+        raise InvalidInputError(f"{word!r} is not among the {len(table):,} words that are known; ask for another")
     cosines = _cosines(table, row)
     cosines[row] = -np.inf
     order = np.argsort(-cosines, kind="stable")[: min(k, len(table) - 1)]
     return [NearWord(table.words[found], float(cosines[found])) for found in order]
-
-
-def _word_row(table: WordVectors, word: str) -> int:
-    for spelling in (word, word.lower()):
-        row = int(table.rows([spelling])[0])
-        if row >= 0:
-            return row
-    alike = get_close_matches(word.lower(), table.words, n=_ALIKE, cutoff=0.7)
-    # A slip of the finger more often meant a common word.
-    close = sorted(dict.fromkeys(alike), key=lambda found: int(table.rows([found])[0]))[:3]
-    guess = f"did you mean {' or '.join(map(repr, close))}?" if close else "ask for another"
-    raise InvalidInputError(f"{word!r} is not among the {len(table):,} words that are known; {guess}")
 
 
 def _cosines(table: WordVectors, row: int) -> np.ndarray:
