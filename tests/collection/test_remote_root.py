@@ -158,6 +158,7 @@ def test_what_an_address_cannot_do_is_one_sentence(create: Callable[[], Collecti
         local = tmp_path / "local.png"
         local.write_bytes(picture("grey"))
         assert collection.add(local).added == 1
+        assert collection.remove_missing() == []
 
 
 @pytest.mark.parametrize(

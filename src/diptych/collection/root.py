@@ -92,7 +92,12 @@ class Root:
         if not isinstance(self.folder, RemotePath):
             return [path for path in stored if self.is_missing(path)]
         there = {str(path) for path in self.folder.files()}
-        return [path for path in stored if str(self.picture(path)) not in there]
+        # Files of this machine may be in the collection, too.
+        return [
+            path
+            for path in stored
+            if (self.is_missing(path) if path.startswith("/") else str(self.picture(path)) not in there)
+        ]
 
     def is_missing(self, stored: str) -> bool:
         """Return True if the file of a stored path is gone; one that merely cannot be reached is not."""

@@ -54,13 +54,15 @@ def test_the_store_follows_a_folder(indexed: Indexed, photos: Path) -> None:
 
 
 def test_a_renamed_file_keeps_its_item_and_a_copy_is_named(indexed: Indexed, photos: Path) -> None:
-    indexed.changes.add([Record(photos / "a.png", captions=["the first"])], None)
+    indexed.changes.add([Record(photos / "a.png", captions=["the first"], labels=["x"])], None)
     known = indexed.paths()["a.png"]
-    (photos / "a.png").rename(photos / "z.png")
+    (photos / "deep").mkdir()
+    (photos / "a.png").rename(photos / "deep" / "z.png")
     shutil.copy(photos / "b.png", photos / "copy.png")
     report = indexed.changes.add(photos, None)
     assert (report.renamed, report.added, report.duplicates) == (1, 3, {"copy.png": "b.png"})
-    assert (indexed.paths()["z.png"].id, indexed.paths()["z.png"].captions) == (known.id, ("the first",))
+    item = indexed.paths()["deep/z.png"]
+    assert (item.id, item.captions, item.labels) == (known.id, ("the first",), ("x",))
 
 
 def test_two_may_add_the_same_at_the_same_time(indexed: Indexed, photos: Path) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from diptych.cluster import Workers, open_workers
 from diptych.collection.indexing.add_report import AddProgress, AddReport, Progress, StageWaits
-from diptych.collection.indexing.comparing import PendingRecord, pending_records
 from diptych.collection.indexing.encoding import EncodingTask, Source, check_opened, encoded, squares_of, task_of
 from diptych.collection.indexing.file_facts import FactsReader, FileFacts, ReadFile, read_files
+from diptych.collection.indexing.records import PendingRecord, pending_records
 from diptych.collection.indexing.writing import Batch, ReadRecord, write_batch
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root

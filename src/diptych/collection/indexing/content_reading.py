@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from diptych.arrays import AnyArray
 from diptych.collection.indexing.add_report import AddProgress, Progress
 from diptych.collection.indexing.encoding import Source
 from diptych.collection.indexing.file_facts import file_status
+from diptych.collection.indexing.records import has_status
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.collection.root import Root
@@ -90,8 +91,16 @@ class ContentReading(ABC, Generic[Made, Report]):
         total = self.report.known + len(unread)
         with ThreadPoolExecutor(1, initializer=_give_way) as beside:
             try:
-                for number, (content, item) in enumerate(self._items(unread), self.report.known + 1):
-                    self._take(content, item, beside)
+                for number, (content, first) in enumerate(unread.items(), self.report.known + 1):
+                    with self._store.reading() as db:
+                        # Others may have removed it since.
+                        found = items_by_id(db, [first])
+                    for item in found:
+                        try:
+                            self._held[content] = beside.submit(self._read, item).result()
+                            self.report.read += 1
+                        except InvalidInputError as reason:
+                            self.report.skipped[str(item.path)] = str(reason)
                     if len(self._held) >= PICTURES_AT_ONCE or time.monotonic() - self._last >= COMMIT_EVERY_S:
                         self._commit()
                     if progress is not None:
@@ -114,26 +123,10 @@ class ContentReading(ABC, Generic[Made, Report]):
         self.report.known = sum(content in there for content, _ in rows)
         return {content: item for content, item in rows if content not in there}
 
-    def _items(self, unread: Mapping[int, int]) -> Iterator[tuple[int, Item]]:
-        for content, number in unread.items():
-            with self._store.reading() as db:
-                found = items_by_id(db, [number])
-            # Others may have removed it since.
-            yield from ((content, item) for item in found)
-
-    def _take(self, content: int, item: Item, beside: ThreadPoolExecutor) -> None:
-        try:
-            self._held[content] = beside.submit(self._read, item).result()
-        except InvalidInputError as reason:
-            self.report.skipped[str(item.path)] = str(reason)
-            return
-        self.report.read += 1
-
     def _read(self, item: Item) -> Made:
         self._root.check_trusted()
         path = self._root.file(str(item.path))
-        status = file_status(path)
-        if (status.st_size, status.st_mtime_ns) != (item.size, item.mtime_ns):
+        if not has_status(item, file_status(path)):
             raise InvalidInputError("it has changed since it was indexed; index again")
         return self._made(path)
 

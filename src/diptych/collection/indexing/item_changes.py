@@ -84,9 +84,6 @@ class ItemChanges:
         return report
 
     def _remove_stale(self, stale: Sequence[Item]) -> list[str]:
-        if not stale:
-            return []
-
         def remove(db: Connection) -> list[str]:
             there = items_by_name(db, [item.id for item in stale])
             # One that was noted may have been read again since.
@@ -94,7 +91,7 @@ class ItemChanges:
             remove_items(db, [number for number, _ in gone])
             return [str(item.path) for _, item in gone]
 
-        return self._store.write(remove, freeing=True)
+        return self._store.write(remove, freeing=True) if stale else []
 
     def update_all(self, changes: Mapping[str | os.PathLike[str], Mapping[str, Any]]) -> list[Item]:
         """Change several items in one write; all of them, or none and an error.
@@ -159,7 +156,7 @@ class ItemChanges:
     def _remove(self, numbers: Sequence[int]) -> None:
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             some = numbers[start : start + ROWS_AT_ONCE]
-            self._store.write(partial(_remove_some, some=some), freeing=True)
+            self._store.write(partial(remove_items, ids=some), freeing=True)
 
     def remove_missing(self, base: Path | None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""
@@ -198,10 +195,6 @@ def _record(
     if item.path is None and captions is not None and not captions:
         raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
     return Record(item.path, captions or item.captions if item.path is None else captions, labels, metadata)
-
-
-def _remove_some(db: Connection, some: Sequence[int]) -> None:
-    remove_items(db, some)
 
 
 def _shorten_facts(db: Connection, after: int, choice: str) -> tuple[int, int]:

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from diptych.collection.indexing.add_report import AddReport
-from diptych.collection.indexing.comparing import PendingRecord, check_free
 from diptych.collection.indexing.encoding import Encoded, Source, StatedFile, put_encoded
 from diptych.collection.indexing.file_facts import FileFacts, ReadFile, hashed_file
-from diptych.collection.indexing.records import record_name, text_hash, text_ids
+from diptych.collection.indexing.records import PendingRecord, check_free, record_name, text_hash, text_ids
 from diptych.collection.item import Item, Record, caption_ids
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
