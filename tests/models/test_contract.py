@@ -35,7 +35,7 @@ from diptych.models.registry import FILE_PARAMETERS
 
 def test_every_method_declares_what_it_needs_and_when_to_use_it():
     for name, cls in model_classes().items():
-        assert cls.needs <= {"pairs", "labels", "clicks"}, name
+        assert cls.needs <= {"pairs", "labels", "clicks", "unpaired"}, name
         assert cls.when_to_use, name
         assert ">>>" in (cls.__doc__ or ""), f"{name} has no example"
 
@@ -191,10 +191,22 @@ _ORDER = {
         "draws other pairs, by their places",
     ),
     **dict.fromkeys(
-        ("BiCMSRM", "ContrastiveProjection", "PLRanking", "WARP", "DCMH", "DeepSM", "DeepTS", "LDSP", "MMNN"),
+        (
+            "BiCMSRM",
+            "ContrastiveProjection",
+            "PLRanking",
+            "WARP",
+            "DCMH",
+            "DeepSM",
+            "DeepTS",
+            "LDSP",
+            "MMNN",
+            "SOTAlign",
+        ),
         "steps through rows in a drawn order",
     ),
     **dict.fromkeys(("CMFH", "DCH", "DLFH", "SCRATCH"), "begins at codes or factors drawn for each row"),
+    **dict.fromkeys(("MiniVec2Vec", "UnpairedCCA"), "clusters rows from drawn centres"),
     **dict.fromkeys(("KCCA(rank=20", "KCCA(image_kernel='rbf', rank=20"), "takes rows as landmarks or pivots"),
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
+    from diptych.models.alignment import *
     from diptych.models.base import CrossModalModel as CrossModalModel
     from diptych.models.base import load_model as load_model
     from diptych.models.clicks import *

@@ -19,7 +19,7 @@ from diptych.models.linear import project
 from diptych.models.parameters import check_parameters
 from diptych.space import DIRECTIONS, Space
 
-Need = Literal["pairs", "labels", "clicks"]
+Need = Literal["pairs", "labels", "clicks", "unpaired"]
 Inputs = Literal["features", "items", "clicks"]
 Side = Literal["image", "text"]
 SIDES: tuple[Side, ...] = ("image", "text")
@@ -50,7 +50,7 @@ class CrossModalModel(BaseEstimator):
     A subclass writes ``_fit``, and ``_encode_side`` or both ``_encode_images`` and ``_encode_texts``, which receive
     checked input, and declares
 
-    - ``needs``: what it learns from, any of ``pairs``, ``labels`` and ``clicks``; empty when it learns nothing;
+    - ``needs``: what it learns from, any of ``pairs``, ``labels``, ``clicks`` and ``unpaired``; empty if nothing;
     - ``when_to_use``: one line for a person who has to choose;
     - how points compare: a constructor parameter ``metric``, or a ``space`` of its own;
     - for tables, where the defaults do not do: ``title``, ``grid`` and ``variants``.

@@ -100,3 +100,10 @@ def fix_signs(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArr
     largest = np.abs(left).argmax(axis=0)
     signs = np.where(left[largest, np.arange(left.shape[1])] < 0, -1.0, 1.0)
     return np.asarray(left * signs), np.asarray(right * signs)
+
+
+def through_unit(raw: FloatArray, unit: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Carry a gradient from rows of unit length back to the rows before scaling."""
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    across = slopes - unit * np.einsum("ij,ij->i", unit, slopes)[:, None]
+    return np.asarray(across / np.where(lengths > 0, lengths, 1))

@@ -29,6 +29,8 @@ Fraction = Annotated[float, Interval(0, 1)]
 PositiveFraction = Annotated[float, Interval(0, 1, open_low=True)]
 DropoutShare = Annotated[float, Interval(0, 0.99)]
 HeldOutShare = Annotated[float, Interval(0, 0.9)]
+Ridge = NonNegative | Literal["auto"]
+"""A ridge relative to the mean variance of a feature, or ``"auto"``: as cross-validation chooses it."""
 
 
 def check_parameters(model: Any) -> None:
@@ -37,7 +39,7 @@ def check_parameters(model: Any) -> None:
     >>> from diptych.models import CCA
     >>> check_parameters(CCA(regularization=-1))
     Traceback (most recent call last):
-    diptych.errors.InvalidInputError: regularization must be a number in [0, inf), got -1
+    diptych.errors.InvalidInputError: regularization, if not 'auto', must be a number in [0, inf), got -1
     """
     cls: Any = type(model)
     for name, kind in _declared(cls).items():
@@ -57,9 +59,15 @@ def _declared(cls: Any) -> dict[str, Any]:
 def _check(name: str, value: Any, kind: Any) -> None:
     arguments = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
-        others = [other for other in arguments if other is not NoneType]
-        if len(others) == 1 and not (value is None and NoneType in arguments):
-            _check(name, value, others[0])
+        words = [word for other in arguments if get_origin(other) is Literal for word in get_args(other)]
+        others = [other for other in arguments if other is not NoneType and get_origin(other) is not Literal]
+        is_named = (value is None and NoneType in arguments) or (isinstance(value, str) and value in words)
+        if is_named:
+            return
+        if len(others) == 1:
+            _check(f"{name}, if not {' or '.join(map(repr, words))}," if words else name, value, others[0])
+        elif words and not others:
+            check_choice(name, value, words)
     elif get_origin(kind) is Literal:
         check_choice(name, value, arguments)
     elif kind is bool:

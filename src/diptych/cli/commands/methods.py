@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from diptych.models.base import Inputs
 
 INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
-NEEDS = ("pairs", "labels", "clicks")
+NEEDS = ("pairs", "labels", "clicks", "unpaired")
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 

@@ -8,11 +8,17 @@ import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
-from diptych.models.linear import fix_signs, singular_noise, whitener
+from diptych.models.linear import fix_signs, relative_ridge, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
-from diptych.models.parameters import Count, NonNegative, check_components
+from diptych.models.parameters import Count, NonNegative, Ridge, check_components
 
 _GRAM_SIZE = 200
+
+RIDGES = np.logspace(-3, 2, 41)
+"""Ridges that are tried, relative to the mean variance of a feature."""
+
+AUTO_NOISE_GAIN = 1000.0
+"""The smallest of them enlarges what rounding leaves by so much."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -30,8 +36,10 @@ class CCA(MomentModel, LinearProjectionModel):
     ----------
     n_components : int or None
         Dimensions of the common space; None keeps as many as the narrower side has.
-    regularization : float
+    regularization : float or "auto"
         ε above: the ridge relative to the mean variance of a feature, so that it means the same on every scale.
+        ``"auto"`` chooses one for each side, by how well that side predicts the other under it (generalised
+        cross-validation): large with few pairs, small with many.
     weight_power : float
         Multiply component k by its correlation to this power: 0 is plain CCA, larger values trust the strong
         components more. 1 makes the number of components a mild choice instead of a critical one.
@@ -71,26 +79,55 @@ class CCA(MomentModel, LinearProjectionModel):
     variants: ClassVar[Variants] = {"CCA": {"weight_power": 0.0}}
 
     n_components: Count | None = None
-    regularization: NonNegative = 0.1
+    regularization: Ridge = "auto"
     weight_power: NonNegative = 1.0
     metric: str = "cosine"
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
-        variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
+        image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
         left, self.correlations_, right = canonical_directions(
-            sums.image / sums.n_rows,
-            sums.text / sums.n_rows,
-            sums.cross / sums.n_rows,
-            self.regularization * variances[0],
-            self.regularization * variances[1],
+            image,
+            text,
+            cross,
+            *ridges_of(image, text, cross, sums.n_rows, self.regularization),
             n_components=self.n_components,
             precision=sums.precision,
             offset=sums.offset,
+            noise_gain=AUTO_NOISE_GAIN if self.regularization == "auto" else 1.0,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         weights = self.correlations_**self.weight_power
         self.image_projection_, self.text_projection_ = left * weights, right * weights
+
+
+def ridges_of(
+    image: FloatArray, text: FloatArray, cross: FloatArray, n_rows: int, regularization: Ridge
+) -> tuple[float, float]:
+    """Return what is added to the diagonals of two covariances of ``n_rows`` rows."""
+    sides = (image, text, cross), (text, image, cross.T)
+    shares = [_chosen_ridge(*side, n_rows) if regularization == "auto" else regularization for side in sides]
+    return relative_ridge(image, shares[0]), relative_ridge(text, shares[1])
+
+
+def _chosen_ridge(own: FloatArray, other: FloatArray, cross: FloatArray, n_rows: int) -> float:
+    """Return the relative ridge of one side under which it predicts the other best (generalised cross-validation).
+
+    Of the regression of the other side on this one, GCV(λ) = ‖(I − H)B‖² / (1 − tr H/n)² needs the eigenvalues of the
+    covariance and the lengths of the cross-covariance along its eigenvectors alone. The logarithms of the ridges are
+    averaged with the weights GCV^(−n/2), as under a likelihood: the best of a list would jump where two are as good.
+    """
+    values, vectors = scipy.linalg.eigh(own)
+    values = np.maximum(values, 0.0)
+    explained = ((vectors.T @ cross) ** 2).sum(axis=1)
+    ridges = RIDGES[:, None] * values.mean()
+    kept = values / (values + ridges)
+    residual = np.trace(other) - (explained * (values + 2 * ridges) / (values + ridges) ** 2).sum(axis=1)
+    freedom = 1 - (1 + kept.sum(axis=1)) / n_rows
+    possible = freedom > 0
+    errors = np.log(np.maximum(residual[possible], np.finfo(np.float64).tiny)) - 2 * np.log(freedom[possible])
+    weights = np.exp(-0.5 * n_rows * (errors - errors.min()))
+    return float(np.exp(np.average(np.log(RIDGES[possible]), weights=weights)))
 
 
 def canonical_directions(
@@ -103,16 +140,18 @@ def canonical_directions(
     n_components: int | None = None,
     precision: float = 0.0,
     offset: float = 1.0,
+    noise_gain: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (W, correlations, V) of the ridged covariances, components in decreasing correlation.
 
     W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I and WᵀΣ_abV =
     diag(correlations). What rounding alone correlates is left out: ``precision`` is the unit of the rows that the
-    covariances were summed from, ``offset`` how far these lay from the origin in units of their spread.
+    covariances were summed from, ``offset`` how far these lay from the origin in units of their spread, and
+    ``noise_gain`` how much whitening may enlarge what rounding leaves.
     """
     image_whitener, text_whitener = whitener(image, image_ridge, precision), whitener(text, text_ridge, precision)
     left, correlations, right = _leading_svd(image_whitener.T @ cross @ text_whitener, n_components)
-    noise = correlations.max(initial=0.0) * singular_noise(max(cross.shape), precision, offset)
+    noise = correlations.max(initial=0.0) * singular_noise(max(cross.shape), precision, offset) * noise_gain
     if len(correlations) < min(image_whitener.shape[1], text_whitener.shape[1]):
         # A Gram matrix knows singular values only down to the square root of the rounding unit.
         noise = max(noise, correlations.max(initial=0.0) * np.sqrt(np.finfo(np.float64).eps) * 8)
