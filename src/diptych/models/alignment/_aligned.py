@@ -147,5 +147,5 @@ def _checked(
                 f"more_{name} must have {given[0].shape[1]} features like {name}, got {rows.shape[1]}"
             )
     empty = given[0][:0]
-    rows = (given[0] if paired is not None else empty, given[-1] if unpaired is not None else empty)
-    return rows, column_names(paired if paired is not None else unpaired, name=name)
+    both = (given[0] if paired is not None else empty, given[-1] if unpaired is not None else empty)
+    return both, column_names(paired if paired is not None else unpaired, name=name)

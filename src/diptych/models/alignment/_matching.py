@@ -57,7 +57,8 @@ def match(
     Frank-Wolfe over doubly stochastic matrices (FAQ of Vogelstein et al., 2015) from random starts, then swaps of two.
     The barycentre, SciPy's default start, is a stationary point of centred kernels, so no start is that matrix.
     """
-    best, best_value = np.arange(len(left)), -np.inf
+    best: IntArray = np.arange(len(left))
+    best_value = -np.inf
     for _ in range(n_starts):
         found = _improved(left, right, linear, _ascended(left, right, linear, _start(len(left), rng)))
         value = float((left * right[np.ix_(found, found)]).sum() + linear[np.arange(len(found)), found].sum())

@@ -57,7 +57,7 @@ class CSA(MomentModel):
 
     when_to_use: ClassVar[str] = "As CCA, when items should lose by what they have beyond the common part."
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
-    space: ClassVar[Space] = Space("dot")  # type: ignore[misc]
+    space: ClassVar[Space] = Space("dot")
 
     n_components: Count | None = None
     regularization: Ridge = "auto"

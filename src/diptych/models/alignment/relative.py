@@ -10,7 +10,7 @@ import numpy as np
 from diptych.arrays import FloatArray, map_rows, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.models.alignment._aligned import AlignmentModel, SideRows, prepare
-from diptych.models.base import CrossModalModel, Grid, Side, Variants
+from diptych.models.base import SIDES, CrossModalModel, Grid, Side, Variants
 from diptych.models.linear import centre, check_varies, column_deviations, column_means
 from diptych.models.parameters import Count, Positive
 from diptych.space import Space
@@ -121,7 +121,7 @@ class LocalCKA(CrossModalModel):
 
     title: ClassVar[str] = "local CKA"
     when_to_use: ClassVar[str] = "Some hundred pairs and nothing to tune; a second opinion beside Procrustes."
-    space: ClassVar[Space] = Space("dot")  # type: ignore[misc]
+    space: ClassVar[Space] = Space("dot")
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: object) -> None:
         if len(images) < 2:
@@ -130,7 +130,7 @@ class LocalCKA(CrossModalModel):
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         self.image_scale_ = column_deviations(images, self.image_mean_)
         self.text_scale_ = column_deviations(texts, self.text_mean_)
-        own = [self._scaled(side, rows) for side, rows in (("image", images), ("text", texts))]
+        own = [self._scaled(side, rows) for side, rows in zip(SIDES, (images, texts), strict=True)]
         self.image_moment_, self.text_moment_, self.cross_ = (own[i].T @ own[j] for i, j in ((0, 0), (1, 1), (0, 1)))
         norms = [float(np.linalg.norm(moment)) for moment in (self.image_moment_, self.text_moment_, self.cross_)]
         self.alignment_ = norms[2] ** 2 / (norms[0] * norms[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -96,10 +97,10 @@ class SOTAlign(DirectionModel):
         for step in range(self.steps):
             drawn = rng.permutation(len(images.paired))[: self.batch_size]
             sides = images.paired[drawn], texts.paired[drawn]
-            gradients = _gradients(sides, maps, scales, lambda cosines: sigmoid_loss(cosines, logit)[1:])
+            gradients = _gradients(sides, maps, scales, partial(sigmoid_slopes, logit=logit))
             if plans:
                 plan = plans[step % len(plans)]
-                of_plan = _gradients(plan.sides, maps, scales, lambda cosines, plan=plan: (plan.slopes(cosines),))
+                of_plan = _gradients(plan.sides, maps, scales, plan.slopes)
                 for own, added in zip(gradients, of_plan, strict=False):
                     own += self.alpha * added
             adam.step(gradients)
@@ -134,10 +135,10 @@ class _Plan:
     target: FloatArray
     potentials: tuple[FloatArray, FloatArray] | None = field(default=None)
 
-    def slopes(self, cosines: FloatArray) -> FloatArray:
+    def slopes(self, cosines: FloatArray) -> tuple[FloatArray]:
         """Return the gradient of the divergence with respect to the students' cosines."""
         logs, self.potentials = transport_plan(cosines, STUDENT_EPSILON, STUDENT_ROUNDS, self.potentials)
-        return np.asarray((np.exp(logs) - self.target) / STUDENT_EPSILON)
+        return ((np.exp(logs) - self.target) / STUDENT_EPSILON,)
 
 
 def _gradients(
@@ -196,14 +197,22 @@ def transport_plan(
     return scaled + left[:, None] + right, (left, right)
 
 
-def sigmoid_loss(cosines: FloatArray, logit: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Return the pairwise sigmoid loss, and its gradients with respect to cosines and to (log scale, bias)."""
-    scale, bias = np.exp(logit[0]), logit[1]
-    signs = 2 * np.eye(len(cosines), dtype=cosines.dtype) - 1
-    margins = signs * (scale * cosines + bias)
-    loss = float(np.logaddexp(0, -margins).sum() / len(cosines))
+def sigmoid_loss(cosines: FloatArray, logit: FloatArray) -> float:
+    """Return the pairwise sigmoid loss; ``logit`` holds the logarithm of the scale and the bias."""
+    return float(np.logaddexp(0, -_margins(cosines, logit)[1]).sum() / len(cosines))
+
+
+def sigmoid_slopes(cosines: FloatArray, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the gradients of `sigmoid_loss` with respect to the cosines and to ``logit``."""
+    signs, margins = _margins(cosines, logit)
     slopes = -signs / (1 + np.exp(np.clip(margins, -60, 60))) / len(cosines)
-    return loss, scale * slopes, np.array([scale * float((slopes * cosines).sum()), float(slopes.sum())])
+    scale = float(np.exp(logit[0]))
+    return scale * slopes, np.array([scale * float((slopes * cosines).sum()), float(slopes.sum())])
+
+
+def _margins(cosines: FloatArray, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    signs = 2 * np.eye(len(cosines), dtype=cosines.dtype) - 1
+    return signs, signs * (np.exp(logit[0]) * cosines + logit[1])
 
 
 def _log_sums(rows: FloatArray) -> FloatArray:
