@@ -133,7 +133,6 @@ def weighted_moment(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> 
 
 
 _BLOCK_SETS = 512
-_MOST_IN_TABLE = 2048
 _MOST_MARKS_IN_FULL = 256
 
 
@@ -185,14 +184,15 @@ class RelatedRows:
 
     def matrix(self, rows: IntArray, others: IntArray) -> BoolArray:
         """Return whether each of ``rows`` is related to each of ``others``."""
-        if self._is_partition:
-            return np.asarray(self.set_of[rows][:, None] == self.set_of[others])
-        if self._table is not None:
-            return np.asarray(self._table[np.ix_(self.set_of[rows], self.set_of[others])])
         if self._dense is not None:
             return np.asarray(self._dense[self.set_of[rows]] @ self._dense[self.set_of[others]].T > 0)
         shared = self.sets[self.set_of[rows]] @ self.sets[self.set_of[others]].T
         return np.asarray(shared.toarray() > 0)
+
+    def pairs(self, rows: IntArray, others: IntArray) -> BoolArray:
+        """Return whether each of ``rows`` is related to the one of ``others`` in its place."""
+        shared = self.sets[self.set_of[rows]].multiply(self.sets[self.set_of[others]])
+        return np.asarray(shared.sum(axis=1) > 0)
 
     def partners(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """Return for each row one that is related to it, maybe itself.
@@ -202,18 +202,6 @@ class RelatedRows:
         """
         marks = draw_of_groups(self.sets.indices, self.sets.indptr, self.set_of[rows], rng)
         return draw_of_groups(self._members.indices, self._members.indptr, marks, rng)
-
-    @cached_property
-    def _is_partition(self) -> bool:
-        """Whether every set has one mark that no other has, so that equal sets are all there is to ask."""
-        return bool((np.diff(self.sets.indptr) == 1).all()) and len(np.unique(self.sets.indices)) == self.sets.nnz
-
-    @cached_property
-    def _table(self) -> BoolArray | None:
-        """Which sets share a mark, where the sets are few enough to write that down."""
-        if self.sets.shape[0] > _MOST_IN_TABLE:
-            return None
-        return np.asarray((self.sets @ self.sets.T).toarray() > 0)
 
     @cached_property
     def _dense(self) -> FloatArray | None:

@@ -16,7 +16,6 @@ from diptych.models.correlation._kernels import (
     kernel_matrix,
     nystrom_features,
 )
-from diptych.models.correlation.kcca import dual_directions
 
 
 @pytest.fixture
@@ -168,55 +167,6 @@ def many_histograms():
     rng = np.random.default_rng(5)
     topics = rng.dirichlet(np.ones(6), size=300)
     return 0.7 * topics @ rng.dirichlet(np.ones(20), size=6) + 0.3 * rng.dirichlet(np.ones(20), size=300), topics
-
-
-def both_ways(monkeypatch, images, texts, **parameters):
-    """Fit by products alone and by the decomposition of the kernel matrices; also say whether the former sufficed."""
-    found = []
-    monkeypatch.setattr(
-        "diptych.models.correlation.kcca.dual_directions",
-        lambda *args, **options: found.append(dual_directions(*args, **options)) or found[-1],
-    )
-    models = []
-    for least_rows in (len(images), len(images) + 1):
-        monkeypatch.setattr("diptych.models.correlation.kcca._DUAL_ROWS", least_rows)
-        models.append(KCCA(**parameters).fit(images, texts))
-    assert len(found) == 1
-    return *models, found[0] is not None
-
-
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("kappa", [0.5, 0.9])
-def test_few_components_by_products_are_those_of_the_decomposition(many_histograms, monkeypatch, kappa, center):
-    images, texts = many_histograms
-    fast, whole, sufficed = both_ways(monkeypatch, images, texts, n_components=4, kappa=kappa, center=center)
-    assert sufficed
-    np.testing.assert_allclose(fast.objective_, whole.objective_, rtol=1e-9)
-    for new in (many_histograms, [side[::-7] * 0.9 for side in many_histograms]):
-        np.testing.assert_allclose(fast.similarity(*new), whole.similarity(*new), atol=1e-6)
-
-
-def test_products_find_no_more_components_than_there_are(many_histograms, monkeypatch):
-    linear = {"image_kernel": "linear", "text_kernel": "linear"}
-    fast, whole, sufficed = both_ways(monkeypatch, *many_histograms, n_components=10, kappa=0.05, **linear)
-    assert sufficed
-    # Topic proportions sum to one: centred, one of their six directions is empty.
-    assert len(fast.objective_) == len(whole.objective_) == 5
-    np.testing.assert_allclose(fast.objective_, whole.objective_, rtol=1e-8)
-
-
-def test_a_kernel_that_kappa_outweighs_is_decomposed(many_histograms, monkeypatch):
-    small = [side * 1e-3 for side in many_histograms]
-    linear = {"image_kernel": "linear", "text_kernel": "linear"}
-    fast, whole, sufficed = both_ways(monkeypatch, *small, n_components=3, **linear)
-    assert not sufficed
-    np.testing.assert_array_equal(fast.objective_, whole.objective_)
-
-
-def test_independent_sides_end_the_search_for_components(monkeypatch):
-    images, texts = np.repeat(np.eye(2), 100, axis=0), np.tile(np.eye(2), (100, 1))
-    fast, whole, _ = both_ways(monkeypatch, images, texts, n_components=2)
-    assert max(fast.objective_.max(), whole.objective_.max()) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["chi2_rbf", "intersection", "rbf", "linear"])

@@ -10,7 +10,7 @@ from diptych.codes import pack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import LSSH
 from diptych.models.hashing._solvers import sample_pairs
-from diptych.models.hashing.lssh import _products, fit_atoms, random_atoms, sparse_codes
+from diptych.models.hashing.lssh import fit_atoms, random_atoms, sparse_codes
 
 SMALL = {"n_bits": 12, "n_atoms": 24, "n_iter": 6}
 
@@ -103,15 +103,6 @@ def test_a_dictionary_whose_bound_is_slack_is_least_squares():
     first, second = codes @ truth[:, :3], codes @ truth[:, 3:]
     atoms = fit_atoms(codes, [first, second], [random_atoms(6, 3, rng), random_atoms(6, 4, rng)], 100, rng)
     np.testing.assert_allclose(np.hstack(atoms), truth, atol=1e-8)
-
-
-def test_zeros_of_codes_are_left_out_of_the_products_without_changing_them():
-    rng = np.random.default_rng(6)
-    codes = rng.normal(size=(60, 40)) * (rng.random((60, 40)) < 0.05)
-    rows = [rng.normal(size=(60, 3)), rng.normal(size=(60, 2))]
-    gram, targets = _products(codes, rows)
-    np.testing.assert_allclose(gram, codes.T @ codes, atol=1e-12)
-    np.testing.assert_allclose(targets, codes.T @ np.hstack(rows), atol=1e-12)
 
 
 def test_atoms_that_no_code_uses_are_drawn_anew():

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from diptych.codes import unpack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import CVH, MMNN
-from diptych.models.hashing.mmnn import LabelPairs, PairBatch, coupled_loss
+from diptych.models.hashing.mmnn import PairBatch, coupled_loss
+from diptych.models.labels import RelatedRows
 
 
 def classes(n: int = 120, n_classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,19 +107,23 @@ def test_partners_share_a_label_or_none(seed: int, n_labels: int, n_rows: int) -
     rng = np.random.default_rng(seed)
     indicator = (rng.random((n_rows, n_labels)) < 0.4).astype(float)
     indicator[np.arange(n_rows), rng.integers(n_labels, size=n_rows)] = 1
-    pairs, rows = LabelPairs(indicator), rng.integers(n_rows, size=50)
     common = indicator @ indicator.T > 0
-    assert common[rows, pairs.similar(rows, rng)].all()
-    partners, found = pairs.dissimilar(rows, rng)
-    assert not common[rows, partners][found].any()
+    if common.all():
+        return
+    rows = rng.integers(n_rows, size=50)
+    batch = PairBatch.drawn(rows, RelatedRows.of_marks(indicator), rng)
+    items, similar, dissimilar = np.split(batch.rows, 3)
+    np.testing.assert_array_equal(items, rows)
+    assert common[rows, similar].all()
+    assert not common[rows, dissimilar][batch.differs].any()
     # A row that shares a label with everybody has no dissimilar partner, and is said to have none.
-    assert not found[common[rows].all(axis=1)].any()
+    assert not batch.differs[common[rows].all(axis=1)].any()
 
 
 def test_similar_partners_are_drawn_evenly_over_labels_and_rows() -> None:
     indicator = np.zeros((12, 2))
     indicator[:3, 0], indicator[2:, 1] = 1, 1
-    drawn = LabelPairs(indicator).similar(np.full(20_000, 2), np.random.default_rng(0))
+    drawn = RelatedRows.of_marks(indicator).partners(np.full(20_000, 2), np.random.default_rng(0))
     shares = np.bincount(drawn, minlength=12) / 20_000
     expected = np.r_[np.full(2, 1 / 6), 1 / 6 + 1 / 20, np.full(9, 1 / 20)]
     np.testing.assert_allclose(shares, expected, atol=0.012)

@@ -35,8 +35,6 @@ def test_rows_are_related_when_they_share_a_mark(seed: int, n_marks: int, n_rows
     np.testing.assert_array_equal(related.n_unrelated, (~shared).sum(axis=1))
     np.testing.assert_array_equal(related.known, np.flatnonzero(marks.any(axis=1)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("diptych.models.labels._MOST_IN_TABLE", 0)
-        np.testing.assert_array_equal(RelatedRows.of_marks(marks).matrix(everyone, everyone), shared)
         # As with many marks, which are never written down in full.
         patch.setattr("diptych.models.labels._MOST_MARKS_IN_FULL", 0)
         sparse = RelatedRows.of_marks(marks)

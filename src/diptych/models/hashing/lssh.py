@@ -22,8 +22,6 @@ _BLOCK_NUMBERS = 1 << 17
 _SWEEPS = 2
 # A round moves the dictionaries a little, and its sparse codes start from the last round's: few steps keep up.
 _ROUND_STEPS = 10
-# Codes with a smaller share of numbers that are not zero, as all but the first are, are multiplied sooner without them.
-_SPARSE_SHARE = 0.1
 
 
 def sparse_codes(
@@ -48,25 +46,15 @@ def _descend(
 ) -> FloatArray:
     threshold = step * ratio * np.abs(rows @ atoms.T).max(axis=1, keepdims=True)
     pace: FloatArray = np.ones((len(rows), 1), dtype=rows.dtype)
-    length, across = rows.dtype.type(step), np.ascontiguousarray(atoms.T)
-    # All in place: arrays made anew for each operation would take longer than the products.
-    codes, ahead, residual = codes.copy(), codes.copy(), np.empty_like(rows)
-    fresh, shrunk = np.empty_like(codes), np.empty_like(codes)
+    length, ahead = rows.dtype.type(step), codes
     for _ in range(n_iter):
-        np.matmul(ahead, atoms, out=residual)
-        np.subtract(rows, residual, out=residual)
-        np.matmul(residual, across, out=fresh)
-        fresh *= length
-        fresh += ahead
-        np.maximum(fresh, -threshold, out=shrunk)
-        np.minimum(shrunk, threshold, out=shrunk)
-        fresh -= shrunk
-        change, back = np.subtract(fresh, codes, out=codes), np.subtract(ahead, fresh, out=ahead)
-        uphill = np.einsum("ij,ij->i", back, change)[:, None] > 0
+        moved = ahead + length * ((rows - ahead @ atoms) @ atoms.T)
+        fresh = moved - np.clip(moved, -threshold, threshold)
+        change = fresh - codes
+        uphill = np.einsum("ij,ij->i", ahead - fresh, change)[:, None] > 0
         next_pace = np.where(uphill, 1, (1 + np.sqrt(1 + 4 * pace**2)) / 2).astype(rows.dtype)
-        change *= np.where(uphill, 0, (pace - 1) / next_pace)
-        np.add(fresh, change, out=ahead)
-        codes, fresh, pace = fresh, codes, next_pace
+        ahead = fresh + change * np.where(uphill, 0, (pace - 1) / next_pace)
+        codes, pace = fresh, next_pace
     return codes
 
 
@@ -84,7 +72,8 @@ def fit_atoms(
     so that under the bound the best value is the same one brought back to the unit ball. Unused atoms are drawn anew.
     """
     widths = np.cumsum([part.shape[1] for part in atoms])[:-1]
-    gram, targets = _products(codes, rows)
+    gram = (codes.T @ codes).astype(np.float64)
+    targets = np.hstack([codes.T @ part for part in rows]).astype(np.float64)
     joint = np.hstack(atoms)
     used = np.diag(gram) > np.finfo(np.float64).eps * np.trace(gram)
     parts = np.split(joint, widths, axis=1)
@@ -98,17 +87,6 @@ def fit_atoms(
     for part in parts:
         part[~used] = random_atoms(int((~used).sum()), part.shape[1], rng)
     return [np.ascontiguousarray(part) for part in parts]
-
-
-def _products(codes: FloatArray, rows: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return SᵀS and SᵀX of codes S and all targets X side by side, in float64."""
-    if np.count_nonzero(codes) < _SPARSE_SHARE * codes.size:
-        sparse = scipy.sparse.csr_array(codes)
-        across = sparse.T.tocsr()
-        gram, parts = (across @ sparse).toarray(), [across @ part for part in rows]
-    else:
-        gram, parts = codes.T @ codes, [codes.T @ part for part in rows]
-    return gram.astype(np.float64), np.hstack(parts).astype(np.float64)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -16,7 +16,7 @@ from diptych.estimators import scikit_learn
 from diptych.metrics import AP, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, Side
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.labels import Targets, draw_of_groups, draw_until_right
+from diptych.models.labels import RelatedRows, Targets, draw_until_right
 from diptych.models.neural._layers import StandardView, for_raw_rows, held_out_rows, initial_layers, run_layers
 from diptych.models.neural._torch import Descent, Tower, copied, torch_package
 from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel, TrainingLoop, timed_epoch
@@ -135,7 +135,7 @@ class MMNN(ResumableModel, HashingModel):
         known = targets.labelled
         indicator = targets.indicator[known]
         rows, held_out = held_out_rows(indicator, self.validation, rng)
-        pairs = LabelPairs(indicator[rows])
+        related = RelatedRows.of_marks(indicator[rows])
         n_batches = -(-len(rows) // self.batch_size)
         descent = Descent([tensor for tower in towers for tensor in tower.parameters], weight_decay=0.0)
         margin = self.margin * math.sqrt(2 * self.n_bits)
@@ -149,7 +149,7 @@ class MMNN(ResumableModel, HashingModel):
         def train() -> float:
             losses = []
             for items in np.array_split(rng.permutation(len(rows)), n_batches):
-                batch = PairBatch.drawn(items, pairs, rng)
+                batch = PairBatch.drawn(items, related, rng)
                 images, texts = outputs(rows[batch.rows])
                 loss = coupled_loss(images, texts, batch, margin=margin, within=self.within)
                 weights = sum((tensor**2).sum() for tensor in descent.tensors if tensor.ndim > 1)
@@ -198,39 +198,6 @@ def _code_map(outputs: list[FloatArray], indicator: FloatArray) -> float:
     return float(np.mean(means))
 
 
-class LabelPairs:
-    """Draws partners for rows whose labels are known, without ever looking at all pairs.
-
-    A similar partner has one of the row's labels, drawn evenly, so that rare labels count as much as frequent ones. A
-    dissimilar one has none of them; where some draws find none, there may be none at all, and the row goes without.
-    """
-
-    def __init__(self, indicator: FloatArray) -> None:
-        self._indicator = np.asarray(indicator, dtype=np.float32)
-        _, self._labels = np.nonzero(indicator)
-        self._label_starts = _starts(np.count_nonzero(indicator, axis=1))
-        _, self._members = np.nonzero(indicator.T)
-        self._member_starts = _starts(np.count_nonzero(indicator, axis=0))
-
-    def similar(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return for each row another, or the row itself, that shares a label with it."""
-        labels = draw_of_groups(self._labels, self._label_starts, rows, rng)
-        return draw_of_groups(self._members, self._member_starts, labels, rng)
-
-    def dissimilar(self, rows: IntArray, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
-        """Return for each row one that shares no label with it, and whether one was found."""
-
-        def share_a_label(partners: IntArray) -> BoolArray:
-            return np.asarray(np.einsum("ij,ij->i", self._indicator[rows], self._indicator[partners]) > 0)
-
-        partners, shared = draw_until_right(len(rows), len(self._indicator), share_a_label, rng)
-        return partners, ~shared
-
-
-def _starts(counts: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
 @dataclass(frozen=True)
 class PairBatch:
     """Items with a similar and a dissimilar partner each."""
@@ -240,11 +207,15 @@ class PairBatch:
     differs: BoolArray  # where the dissimilar partner is one
 
     @classmethod
-    def drawn(cls, items: IntArray, pairs: LabelPairs, rng: np.random.Generator) -> PairBatch:
-        """Draw partners for ``items``; half of the pairs across the sides are an item's own."""
-        similar = pairs.similar(items, rng)
-        dissimilar, differs = pairs.dissimilar(items, rng)
-        return cls(np.concatenate([items, similar, dissimilar]), rng.random(len(items)) < 0.5, differs)
+    def drawn(cls, items: IntArray, related: RelatedRows, rng: np.random.Generator) -> PairBatch:
+        """Draw partners for ``items``; half of the pairs across the sides are an item's own.
+
+        Where some draws find no dissimilar partner, there may be none at all, and the item goes without.
+        """
+        similar = related.partners(items, rng)
+        n_rows = len(related.set_of)
+        dissimilar, shares = draw_until_right(len(items), n_rows, lambda rows: related.pairs(items, rows), rng)
+        return cls(np.concatenate([items, similar, dissimilar]), rng.random(len(items)) < 0.5, ~shares)
 
 
 def coupled_loss(images: Any, texts: Any, batch: PairBatch, *, margin: float, within: float) -> Any:
