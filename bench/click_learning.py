@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.report import SpeedReport, speed_parser
+from bench.report import SpeedReport, peak_resident_bytes, speed_parser
 from diptych.arrays import AnyArray, FloatArray
-from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.collection.learning import SearchLog
 from diptych.collection.learning.traffic_trial import Gain, LogGallery, TrafficTrial
 from diptych.collection.store.dialect import Connection

@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from diptych.benchmark.peak_memory import peak_resident_bytes
+from bench.report import peak_resident_bytes
 from diptych.data.clicks import ClickLog
 from diptych.models import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 

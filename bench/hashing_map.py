@@ -27,10 +27,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, hashing_methods
 from joblib import Parallel, delayed
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, hashing_methods
 from diptych.benchmark.task import find_by_name
 from diptych.data import DatasetSplits, cache_folder
 from diptych.metrics import AP, randomisation_test

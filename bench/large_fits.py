@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.benchmark.hashing import hashing_methods
-from diptych.benchmark.peak_memory import peak_resident_bytes
-from diptych.models import CCA, KCCA, find_model, fit_from_files
+from bench.report import peak_resident_bytes
+from diptych.models import CCA, KCCA, find_model, fit_from_files, method_name, model_classes
+from diptych.models.hashing.hashing_model import HashingModel
 
 BLOCK = 2048
 MAX_SECONDS = 600.0
@@ -46,9 +46,10 @@ class Kind(NamedTuple):
     max_gib: float
 
 
+HASHING = tuple(method_name(cls) for cls in model_classes().values() if issubclass(cls, HashingModel))
 KINDS = {
     "subspace": Kind(SUBSPACE, (5_000, 10_000, 20_000, 40_000, 82_081), (2048, 300), 81, 8.0),
-    "hashing": Kind(tuple(hashing_methods()), (186_000,), (500, 1000), 10, 8.0),
+    "hashing": Kind(HASHING, (186_000,), (500, 1000), 10, 8.0),
     "kcca": Kind(("kcca",), (50_000,), (128, 20), 20, 2.0),
     "disk": Kind(("cca",), (2_000_000,), (1024, 300), 10, 4.0),
 }
@@ -93,7 +94,9 @@ def model_of(kind: str, method: str) -> Any:
     """Return the model to fit."""
     if kind == "kcca":
         return KCCA(solver="nystrom", rank=1_000, kappa=0.9, image_kernel="linear", text_kernel="linear")
-    model = hashing_methods()[method](n_bits=32) if kind == "hashing" else find_model(method)()
+    model = find_model(method)()
+    if kind == "hashing":
+        model.set_params(n_bits=32)
     return model.set_params(epochs=EPOCHS[method]) if method in EPOCHS else model
 
 

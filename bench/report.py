@@ -14,6 +14,8 @@ import importlib.util
 import json
 import os
 import platform
+import resource
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,13 +27,17 @@ import cpuinfo
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from diptych.benchmark.peak_memory import peak_resident_bytes
-
 VERSIONS = ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
 PROCESSOR_SECONDS = "processor s"
 
 Clock = Callable[[], float]
 Runs = Mapping[str, Callable[[], object] | None]
+
+
+def peak_resident_bytes() -> int:
+    """Return the most memory that this process has had at once."""
+    usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage if sys.platform == "darwin" else usage * 1024
 
 
 @dataclass(frozen=True)
