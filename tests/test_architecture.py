@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from diptych.collection import Collection, Record
+from tests.doubles import ToyRetriever
+
 SOURCE = Path(__file__).parents[1] / "src" / "diptych"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -54,6 +57,9 @@ LONGEST_MODULE = 600
 FULLEST_FOLDER = 25
 SHORTEST_MEDIAN = 120
 LARGEST_SHARE_OF_IMPORTS = 0.09
+# What a search in a collection imports of the package.
+MAX_SEARCH_MODULES = 57
+MAX_SEARCH_LINES = 10_400
 
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "marshal"}
 SAFETY_WORDS = {"allow_pickle", "weights_only"}
@@ -322,6 +328,24 @@ def test_importing_the_package_stays_light(package: str) -> None:
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert "diptych" in loaded
     assert HEAVY_MODULES.isdisjoint(loaded), f"import {package} also imports {HEAVY_MODULES.intersection(loaded)}"
+
+
+def test_a_search_imports_little_of_the_package(tmp_path: Path) -> None:
+    """A reader follows a search through these modules, and a fresh process waits for them."""
+    with Collection.create(tmp_path, ToyRetriever(), load_retriever=ToyRetriever.load) as collection:
+        collection.add([Record(captions=["a dog"])])
+    listing = (
+        "import sys\n"
+        "from diptych.collection import Collection\n"
+        "from tests.doubles import ToyRetriever\n"
+        f"collection = Collection.open({str(tmp_path)!r}, load_retriever=ToyRetriever.load)\n"
+        "assert len(collection.search('a dog', target='texts')) == 1\n"
+        "print(*sys.modules)\n"
+    )
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    ours = [PATH_OF[name] for name in loaded if name in PATH_OF]
+    assert len(ours) <= MAX_SEARCH_MODULES
+    assert sum(len(module.read_text(encoding="utf-8").splitlines()) for module in ours) <= MAX_SEARCH_LINES
 
 
 @pytest.mark.parametrize("words", [["--help"], ["nonsense"], ["search", "--nonsense"], ["bench", "--help"]])

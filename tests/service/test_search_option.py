@@ -45,7 +45,7 @@ from starlette.testclient import TestClient
 from diptych.cli import main
 from diptych.collection import Collection
 from diptych.collection.searching.query import Query
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import SearchRequest
 from diptych.service.app import create_app
 from diptych.service.settings import Settings
 

@@ -26,8 +26,7 @@ from diptych.cli.console.output import (
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.options import AnswerFormat, SearchMode
 from diptych.collection.searching.options import SearchOptions
-from diptych.collection.searching.query import HYBRID_OF_MODE, Query
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import HYBRID_OF_MODE, Query, SearchRequest
 from diptych.data.picture_files import clock, picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 

@@ -18,7 +18,6 @@ from diptych.collection.root import stored_root
 from diptych.collection.state import ROOT, CollectionState
 from diptych.collection.store import models
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.kept import put_setting
 from diptych.collection.store.model_history import LearningRecord, remember
 from diptych.collection.store.models import LoadRetriever, unique_name
@@ -114,7 +113,7 @@ class Collection(CollectionReader):
         return model, self._state.loaded.of(model)
 
     def _matching_ids(self, db: Connection, wanted: Filter) -> Any:
-        return matching_items(db, self._state.columns.current(db), wanted).nonzero()[0]
+        return self._matching(db, self._state.columns.current(db), wanted).nonzero()[0]
 
     @cached_property
     def _retrievers(self) -> RetrieverChanges:

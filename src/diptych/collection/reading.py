@@ -15,33 +15,31 @@ from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.root import find_item, find_items
-from diptych.collection.saved import Albums, SavedSearches
 from diptych.collection.searching.options import RerankBy, Sort, Target
-from diptych.collection.searching.query import Answer, Answers, Query
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import Answer, Answers, Query, SearchRequest
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.state import CollectionState
-from diptych.collection.store import facets, kept, models
+from diptych.collection.store import kept, models
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.facets import Facet, MapCell, Period
-from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import count_items, items_by_id, iterate_items
-from diptych.collection.store.listing import Order, Page, list_items
-from diptych.collection.store.model_history import LearningRecord, records
 from diptych.collection.store.points import known_encoder, read_features, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
-from diptych.data.photo_facts.places import Box
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import CollectionError, InvalidInputError, UnknownItemError
 
+# Imported lazily: what searching does not need.
 if TYPE_CHECKING:
     from diptych.collection.export import ExportedPictures
     from diptych.collection.maintenance import CheckReport, Status
+    from diptych.collection.saved import Albums, SavedSearches
     from diptych.collection.store.duplicates import DuplicateGroup
+    from diptych.collection.store.facets import Facet, MapCell, Period
+    from diptych.collection.store.listing import Order, Page
+    from diptych.collection.store.model_history import LearningRecord
     from diptych.collection.store.suggestions import Suggestion
 
 _ITEMS_AT_ONCE = 2000
@@ -124,16 +122,22 @@ class CollectionReader:
     @property
     def albums(self) -> Albums:
         """The albums: items under titles, each in an order of its own."""
+        from diptych.collection.saved import Albums
+
         return Albums(self._state.store, self._numbers_of)
 
     @property
     def saved_searches(self) -> SavedSearches:
         """The saved searches, which are asked anew each time."""
+        from diptych.collection.saved import SavedSearches
+
         return SavedSearches(self._state.store, self.answer)
 
     def _numbers_of(self, which: Any) -> list[int]:
         """Return the numbers of items that a user names by id, path or filter."""
         if isinstance(which, Filter):
+            from diptych.collection.store.filtering import matching_items
+
             with self._state.looking() as (db, columns):
                 return np.flatnonzero(matching_items(db, columns, which)).tolist()
         names = [which] if isinstance(which, (str, os.PathLike)) else list(which)
@@ -216,11 +220,15 @@ class CollectionReader:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
+        from diptych.collection.store import facets
+
         with self._state.looking() as (db, columns):
             return facets.facets(db, columns, Filter.of(filter), limit)
 
     def timeline(self, filter: Filter | str | None = None) -> tuple[Period, ...]:
         """Return the months in which the items that meet a filter were taken, the earliest first, with their counts."""
+        from diptych.collection.store import facets
+
         with self._state.looking() as (db, columns):
             return facets.timeline(db, columns, Filter.of(filter))
 
@@ -236,18 +244,21 @@ class CollectionReader:
         """Return where the items that meet a filter were taken: fields of a map of a part of the world, with counts."""
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidInputError("a map goes from south to north within -90 to 90, and west to east within ±180")
+        from diptych.collection.store import facets
+        from diptych.data.photo_facts.places import Box
+
         with self._state.looking() as (db, columns):
             return facets.map_cells(db, columns, Filter.of(filter), Box(south, west, north, east))
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
 
-        In a large collection they may lag behind removals, and leave out phrases that are rare in it.
+        Words come from the newest 50,000 captions. Of more than 5,000 captions, removals are not counted at once.
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        with self._state.store.reading() as db:
-            return self._state.suggestions.suggestions(db, prefix, limit)
+        with self._state.looking() as (db, columns):
+            return self._state.suggestions.suggestions(db, columns, prefix, limit)
 
     def search(
         self,
@@ -363,6 +374,8 @@ class CollectionReader:
         By default the latest come first, and names from A to Z. ``cursor`` is the ``next`` of the page before; pages
         neither repeat nor miss an item while others write.
         """
+        from diptych.collection.store.listing import list_items
+
         backwards = sort != "name" if descending is None else descending
         with self._state.looking() as (db, columns):
             return list_items(
@@ -371,6 +384,8 @@ class CollectionReader:
 
     def retriever_history(self) -> list[LearningRecord]:
         """Return what changed the active retriever and what was compared with it, oldest first."""
+        from diptych.collection.store.model_history import records
+
         with self._state.store.reading() as db:
             return records(db)
 
@@ -518,6 +533,8 @@ class CollectionReader:
         return check(self._state)
 
     def _matching(self, db: Connection, columns: Columns, wanted: Filter | str) -> BoolArray:
+        from diptych.collection.store.filtering import matching_items
+
         return matching_items(db, columns, wanted if isinstance(wanted, Filter) else Filter.parse(wanted))
 
     def _find_picture(self, name: str) -> Path | None:

@@ -11,8 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.searching.options import SearchOptions
-from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, parse_query
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import HYBRID_OF_MODE, Answers, Query, SearchRequest, parse_query
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
 from diptych.collection.store.models import LONGEST_NAME

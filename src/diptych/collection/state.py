@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
 from diptych.collection.root import Root, root_of, stored_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
-from diptych.collection.searching.entries import SearchedModel, SearchView
+from diptych.collection.searching.rankings import SearchedModel, SearchView
 from diptych.collection.store import models
 from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection
@@ -23,11 +23,13 @@ from diptych.collection.store.opening import open_store
 from diptych.collection.store.points import POINT_KINDS
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
-from diptych.collection.store.suggestions import SuggestionCache
 from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
 from diptych.collection.vectors.vector_index import vector_index
 from diptych.errors import CollectionBusyError
 from diptych.space import Direction
+
+if TYPE_CHECKING:
+    from diptych.collection.store.suggestions import SuggestionCache
 
 ROOT = "root"
 """The setting that has the folder of the pictures, as seen from the collection where it lies around it."""
@@ -54,7 +56,6 @@ class CollectionState:
         self.folder: Path = self.store.folder
         if write_wait is not None:
             self.store.write_wait = write_wait
-        self.suggestions = SuggestionCache(self.store)
         self.load_retriever = load_retriever
         self.loaded = LoadedRetrievers(self.store, load_retriever)
         self.columns = ColumnCache(self.store)
@@ -89,6 +90,14 @@ class CollectionState:
                 self.store.write(lambda db: put_setting(db, ROOT, stored))
             trust_root(self.folder, self._named_root)
 
+    @cached_property
+    def suggestions(self) -> SuggestionCache:
+        """Ways to go on with a query."""
+        # Imported lazily: searching does not need it.
+        from diptych.collection.store.suggestions import SuggestionCache
+
+        return SuggestionCache()
+
     @contextmanager
     def looking(self, *, replica: bool = False) -> Iterator[tuple[Connection, Columns]]:
         """Read in one transaction, with the columns of its items; with ``replica`` a second server may answer."""
@@ -119,7 +128,6 @@ class CollectionState:
     def close(self) -> None:
         """Wait for what is being made, and close the database."""
         self.columns.wait()
-        self.suggestions.wait()
         self.store.close()
 
 

@@ -18,9 +18,8 @@ from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.root import Root
 from diptych.collection.searching import rankings
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
-from diptych.collection.searching.entries import SearchedModel, SearchView
-from diptych.collection.searching.query import Answers, Query
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import Answers, Query, SearchRequest
+from diptych.collection.searching.rankings import SearchedModel, SearchView
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.filtering import matching_items

@@ -6,19 +6,16 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from diptych.collection.item import Item
 from diptych.collection.store import suggestions as suggestions_module
+from diptych.collection.store.columns import ColumnCache
+from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
-from diptych.collection.store.suggestions import (
-    SuggestionCache,
-    SuggestionCounts,
-    SuggestionIndex,
-    suggestions,
-)
+from diptych.collection.store.suggestions import Suggestion, SuggestionCache
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 
@@ -26,27 +23,37 @@ WORDS = ["dog", "door", "red", "Red", "the", "of", "a", "café", "dogs", "7", "x
 CAPTIONS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
-def index_of(*captions: str, labels: tuple[str, ...] = ()) -> SuggestionIndex:
-    counts = SuggestionCounts()
-    counts.add_labels((label, 1) for label in labels)
-    counts.add_captions(captions)
-    return counts.index()
+def put(store: Store, captions: list[str], labels: tuple[str, ...] = (), first: int = 0) -> None:
+    """Store an item for each caption, and no others from a number on."""
+
+    def job(db: Connection) -> None:
+        remove_items(db, db.ids("SELECT id FROM item WHERE id > ?", (first,)))
+        items = [
+            Item(f"{first + n}", None, None, labels=labels, captions=(caption,), caption_ids=(f"{first + n}",))
+            for n, caption in enumerate(captions)
+        ]
+        put_items(db, items)
+
+    store.write(job)
 
 
-def texts(made: list[SuggestionIndex], prefix: str, limit: int = 8) -> list[str]:
-    return [suggestion.text for suggestion in suggestions(made, prefix, limit)]
+def asked(store: Store, prefix: str, limit: int = 8, cache: SuggestionCache | None = None) -> list[Suggestion]:
+    with store.reading() as db:
+        columns = ColumnCache(store).current(db)
+        return (cache or SuggestionCache()).suggestions(db, columns, prefix, limit)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CAPTIONS, max_size=6), st.text("dorec aghtf7x", max_size=7), st.integers(1, 5))
-def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> None:
+def test_against_a_plain_list(store: Store, captions: list[str], prefix: str, limit: int) -> None:
+    put(store, captions)
     words = [caption.casefold().split() for caption in captions]
     single = Counter(word for line in words for word in line)
     pairs = Counter(" ".join(pair) for line in words for pair in pairwise(line))
     junk = FUNCTION_WORDS | {"7", "x"}
     allowed = {word: count for word, count in single.items() if word not in junk}
     allowed |= {pair: n for pair, n in pairs.items() if n > 1 and not junk & set(pair.split())}
-    found = suggestions([index_of(*captions)], prefix, limit)
+    found = asked(store, prefix, limit)
     assert len({suggestion.text for suggestion in found}) == len(found) <= limit
     typed = " ".join(prefix.split()) + (" " if prefix.strip() and prefix[-1].isspace() else "")
     for suggestion in found:
@@ -57,61 +64,51 @@ def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> N
     assert [suggestion.text for suggestion in found[: len(expected)]] == expected
 
 
-def test_phrases_labels_and_last_words() -> None:
-    # In two indexes, which are asked as one.
-    made = [
-        index_of("A golden retriever runs", "the golden retriever sleeps", "golden hour"),
-        index_of("snow", labels=("Golden Gate", "Snow")),
-    ]
-    assert texts(made, "GOL") == ["golden", "golden retriever", "Golden Gate"]
-    assert texts(made, "golden ") == ["golden retriever", "Golden Gate"]
-    assert texts(made, "two golden r") == ["two golden retriever", "two golden runs"]
-    assert texts(made, "a sn") == ["a Snow"]
-    assert suggestions(made, "snow", 8)[0].kind == "label"
-    assert texts(made, "the") == texts(made, "zzz") == texts(made, "\ud800") == []
-    assert texts([index_of("the dog's long-haired_ears -", "dog's ears")], "") == ["dog's", "ears", "long-haired"]
-    assert texts(made, "", limit=2) == ["golden", "golden retriever"]
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("GOL", ["golden", "golden retriever", "Golden Gate"]),
+        ("golden ", ["golden retriever", "Golden Gate"]),
+        ("two golden r", ["two golden retriever", "two golden runs"]),
+        ("a sn", ["a Snow"]),
+        ("the", []),
+        ("zzz", []),
+        ("\ud800", []),
+    ],
+)
+def test_phrases_labels_and_last_words(store: Store, prefix: str, expected: list[str]) -> None:
+    put(store, ["A golden retriever runs", "the golden retriever sleeps", "golden hour", "snow"])
+    put(store, ["snow"], ("Golden Gate", "Snow"), first=4)
+    assert [suggestion.text for suggestion in asked(store, prefix)] == expected
+
+
+def test_words_with_marks_and_limits(store: Store) -> None:
+    put(store, ["the dog's long-haired_ears -", "dog's ears"])
+    assert [suggestion.text for suggestion in asked(store, "")] == ["dog's", "ears", "long-haired"]
+    assert [suggestion.text for suggestion in asked(store, "", limit=2)] == ["dog's", "ears"]
     with pytest.raises(InvalidInputError, match="limit"):
-        suggestions(made, "d", 0)
+        asked(store, "d", 0)
 
 
-def put(store: Store, name: str, caption: str, *labels: str) -> None:
-    item = Item(name, None, None, labels=labels, captions=(caption,), caption_ids=(name,))
-    store.write(lambda db: put_items(db, [item]))
+@pytest.mark.parametrize("counted_again", [5_000, 0])
+def test_suggestions_follow_changes(store: Store, monkeypatch: pytest.MonkeyPatch, counted_again: int) -> None:
+    monkeypatch.setattr(suggestions_module, "MAX_COUNTED_AGAIN", counted_again)
+    cache = SuggestionCache()
+    assert asked(store, "d", cache=cache) == []
+    put(store, ["a dog"])
+    assert asked(store, "d", cache=cache) == [Suggestion("dog", "caption", 1)]
+    put(store, ["a dragon"], ("Door", "Dog"), first=1)
+    found = [Suggestion("Dog", "label", 1), Suggestion("Door", "label", 1), Suggestion("dragon", "caption", 1)]
+    assert asked(store, "D", cache=cache) == found
+    put(store, ["a red door"])
+    left = [Suggestion("door", "caption", 1)]
+    # Of many captions, those of removed items stay counted until the collection is opened again.
+    kept = left if counted_again else [Suggestion(word, "caption", 1) for word in ("dog", "door", "dragon")]
+    assert asked(store, "d", cache=cache) == kept
+    assert asked(store, "d") == left
 
 
-def asked(cache: SuggestionCache, store: Store, prefix: str) -> list[tuple[str, int]]:
-    with store.reading() as db:
-        return [(one.text, one.count) for one in cache.suggestions(db, prefix, 8)]
-
-
-def test_suggestions_follow_a_small_collection(store: Store) -> None:
-    cache = SuggestionCache(store)
-    assert asked(cache, store, "d") == []
-    put(store, "1", "a dog")
-    assert asked(cache, store, "d") == [("dog", 1)]
-    put(store, "1", "a dragon", "Door")
-    assert asked(cache, store, "D") == [("Door", 1), ("dragon", 1)]
-    assert not list(store.derived.glob("suggestions-*"))
-
-
-def test_suggestions_of_a_large_collection_are_kept_and_counted_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suggestions_module, "MAX_ITEMS_IN_MEMORY", 2)
-    monkeypatch.setattr(suggestions_module, "MAX_CHANGED", 3)
-    monkeypatch.setattr(suggestions_module, "MAX_PHRASES", 2)
-    monkeypatch.setattr(suggestions_module, "CAPTIONS_AT_ONCE", 2)
-    for number in range(40):
-        put(store, f"{number}", "a red dog", "Dog", "red")
-    cache = SuggestionCache(store)
-    assert asked(cache, store, "re") == [("red", 40), ("red dog", 40)]
-    put(store, "new", "a red dragon", "Dog")
-    assert asked(cache, store, "d") == [("Dog", 41), ("dragon", 1)]
-    assert asked(SuggestionCache(store), store, "d") == [("Dog", 41), ("dragon", 1)]
-    ids = range(1, 31)
-    store.write(lambda db: remove_items(db, list(ids)))
-    asked(cache, store, "d")
-    cache.wait()
-    assert asked(cache, store, "d") == asked(SuggestionCache(store), store, "d") == [("Dog", 11), ("dragon", 1)]
-    assert len(list(store.derived.glob("suggestions-*"))) == 1
+def test_of_many_captions_the_newest_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestions_module, "MAX_CAPTIONS", 2)
+    put(store, ["a dog", "a dragon", "a red door"])
+    assert [suggestion.text for suggestion in asked(store, "d")] == ["door", "dragon"]

@@ -17,8 +17,12 @@ from diptych.collection.store.store import Store
 from diptych.collection.upkeep.checks import verify
 from diptych.collection.vectors import vector_index as vectors
 from diptych.collection.vectors.neighbours import Neighbours, VectorIndex
-from diptych.collection.vectors.vector_files import damage_of_vector_files, vector_folders
-from diptych.collection.vectors.vector_index import FileVectorIndex, vector_index
+from diptych.collection.vectors.vector_index import (
+    FileVectorIndex,
+    damage_of_vector_files,
+    vector_folders,
+    vector_index,
+)
 from diptych.space import Space
 from tests.collection.store.rows import add_model
 
@@ -64,10 +68,11 @@ def random_points(space: str, rows: int, seed: int = 0, width: int = WIDTH) -> A
     return np.abs(points).astype(np.float16).astype(np.float32)
 
 
-def clustered(rows: int, seed: int = 0) -> AnyArray:
+def clustered(rows: int, seed: int = 0, width: int = WIDTH) -> AnyArray:
     rng = np.random.default_rng(seed)
-    basis = np.random.default_rng(9).standard_normal((4, WIDTH))
-    return (rng.standard_normal((rows, 4)) @ basis + 0.1 * rng.standard_normal((rows, WIDTH))).astype(np.float32)
+    basis = np.random.default_rng(9).standard_normal((width // 4, width))
+    noise = 0.1 * rng.standard_normal((rows, width))
+    return (rng.standard_normal((rows, width // 4)) @ basis + noise).astype(np.float32)
 
 
 @pytest.mark.parametrize("space", ["cosine", "pearson", "covariance", "dot", "euclidean", "l1", "noisy_or", "hamming"])
@@ -141,15 +146,15 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-@pytest.mark.parametrize("space", ["cosine", "euclidean"])
+@pytest.mark.parametrize(("space", "width"), [("cosine", WIDTH), ("euclidean", WIDTH), ("cosine", 64)])
 def test_indexes_find_nearly_all_and_never_what_is_masked(
-    store: Store, space: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, space: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if store.engine == "postgres":
         monkeypatch.setattr("diptych.collection.vectors.pgvector.MAX_EXACT_IDS", 500)
     monkeypatch.setattr(vectors, "MIN_REBUILD_ROWS", 1000)
-    index = index_of(store, space)
-    points, queries = clustered(6000), clustered(50, 1)
+    index = index_of(store, space, width)
+    points, queries = clustered(6000, 0, width), clustered(50, 1, width)
     contents = np.arange(1, 6001)
     put(index, contents[:400], points[:400])
     index.catch_up()

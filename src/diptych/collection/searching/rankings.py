@@ -1,31 +1,223 @@
-"""Rankings: by points and regions of pictures, by hash codes scored again, by words, and two of them joined."""
+"""What a search looks at, and its rankings: by points and regions, by hash codes scored again, by words, and joined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
-from diptych.codes import asymmetric_scores, unpack_signs
-from diptych.collection.retriever_protocol import HashCodeRetrieverProtocol, Side
-from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
-from diptych.collection.searching.entries import Entries, best_ids
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
+from diptych.collection.item import Item
+from diptych.collection.retriever_protocol import HashCodeRetrieverProtocol, PointKind, RetrieverProtocol, Side
+from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
 from diptych.collection.searching.options import RerankBy
 from diptych.collection.sought_words import SoughtWords, folded_words
-from diptych.collection.store.points import known_encoder, read_features
+from diptych.collection.store.columns import Columns
+from diptych.collection.store.dialect import Connection
+from diptych.collection.store.items import items_by_id
+from diptych.collection.store.kept import picture_texts
+from diptych.collection.store.points import known_encoder, point_table, read_features
 from diptych.collection.store.words import Phrase, WordHits, find_words, phrases_of
-from diptych.collection.vectors.neighbours import VectorIndex
-from diptych.encoders.image.picture_parts import REGIONS, PictureRegion
+from diptych.collection.vectors.neighbours import Neighbours, VectorIndex
+from diptych.encoders.image.picture_parts import REGIONS, PictureRegion, PictureText
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection.root import Root
+    from diptych.collection.store.models import Model
 
 FUSED = 1000
 """How deep two rankings are joined; the same for every page, so that pages fit together."""
 
 MAX_CHECKED = 100
 RANK_DAMPING = 60
+
+
+@dataclass(frozen=True)
+class SearchedModel:
+    """A stored model that is loaded, and its vector indexes by what their points belong to."""
+
+    model: Model
+    retriever: RetrieverProtocol
+    indexes: Mapping[PointKind, VectorIndex]
+    embeddings: QueryEmbeddingCache
+    _pointed: dict[PointKind, tuple[int, BoolArray]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def pointed(self, db: Connection, kind: PointKind) -> tuple[int, BoolArray]:
+        """Return the id of the newest point, and which contents have points or had some, by their ids."""
+        if not self.model.width and not db.value("SELECT width FROM model WHERE id = ?", (self.model.id,)):
+            # The tables are made with the first points.
+            return 0, np.zeros(0, dtype=bool)
+        with self._lock:
+            last, mask = self._pointed.get(kind, (0, np.zeros(0, dtype=bool)))
+            table = point_table(self.model.id, kind)
+            newest = int(db.value(f"SELECT max(id) FROM {table}") or 0)
+            if newest != last:
+                contents = db.ids(f"SELECT content FROM {table} WHERE id > {last if newest > last else 0}")
+                size = max(len(mask), int(contents.max(initial=0)) + 1)
+                mask = np.concatenate([mask, np.zeros(size - len(mask), dtype=bool)])
+                mask[contents] = True
+                # What was returned before stays as it is.
+                self._pointed[kind] = newest, mask
+            return newest, mask
+
+    def count(self, view: SearchView, kind: PointKind) -> int:
+        """Return how many items, or captions for kind ``text``, have a point."""
+        newest, pointed = self.pointed(view.db, kind)
+        columns, key = view.columns, ("count", self.model.id, kind, newest)
+        with columns.lock:
+            known: int | None = columns.remembered.get(key)
+            if known is None:
+                contents = columns.caption_content if kind == "text" else columns.item_content
+                # No item has the content 0.
+                known = columns.remembered[key] = int(np.count_nonzero(_taken(pointed, contents)))
+            return known
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """The state that a search answers for: a transaction, the columns of its items, and the model that is asked."""
+
+    db: Connection
+    columns: Columns
+    searched: SearchedModel
+    root: Root
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The items with a picture, or the captions, that a search may find: those with a point, of some items or of all.
+
+    Both are named by their ids.
+    """
+
+    view: SearchView
+    side: Side
+    items: BoolArray | None
+
+    @property
+    def index(self) -> VectorIndex:
+        """The points of the entries."""
+        return self.view.searched.indexes[self.side]
+
+    @property
+    def region_index(self) -> VectorIndex | None:
+        """The points of regions of pictures, where there are some."""
+        if self.side == "text" or not self.view.searched.pointed(self.view.db, "region")[0]:
+            return None
+        return self.view.searched.indexes["region"]
+
+    @cached_property
+    def ids(self) -> IntArray:
+        """The ids of filtered entries."""
+        assert self.items is not None
+        if self.side == "image":
+            ids = np.flatnonzero(self.items)
+        else:
+            ids = np.flatnonzero(_taken(self.items, self.view.columns.caption_item))
+        return ids[self._have_points(self.contents_of(ids))]
+
+    @cached_property
+    def contents(self) -> BoolArray | None:
+        """Which contents are those of filtered entries; None without a filter."""
+        if self.items is None:
+            return None
+        contents = np.zeros(len(self.view.searched.pointed(self.view.db, self.side)[1]), dtype=bool)
+        contents[self.contents_of(self.ids)] = True
+        return contents
+
+    @cached_property
+    def count(self) -> int:
+        """How many entries there are."""
+        return self.view.searched.count(self.view, self.side) if self.items is None else len(self.ids)
+
+    @cached_property
+    def n_with_regions(self) -> int:
+        """How many entries have regions."""
+        if self.region_index is None:
+            return 0
+        if self.items is None:
+            return self.view.searched.count(self.view, "region")
+        pointed = self.view.searched.pointed(self.view.db, "region")[1]
+        return int(np.count_nonzero(_taken(pointed, self.contents_of(self.ids))))
+
+    def are_entries(self, ids: IntArray) -> BoolArray:
+        """Return which ids of items or captions are those of entries."""
+        there = self._have_points(self.contents_of(ids))
+        return there if self.items is None else there & _taken(self.items, self.item_ids(ids))
+
+    def _have_points(self, contents: IntArray) -> BoolArray:
+        return _taken(self.view.searched.pointed(self.view.db, self.side)[1], contents)
+
+    def of_contents(self, contents: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the entries of some contents, and the place of the content of each."""
+        order = np.argsort(contents)
+        table = "item" if self.side == "image" else "caption"
+        condition, values = self.view.db.among("content", contents)
+        rows = self.view.db.rows(f"SELECT id, content FROM {table} WHERE {condition}", values)
+        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        found = found[self.are_entries(found[:, 0])]
+        return found[:, 0], order[np.searchsorted(contents[order], found[:, 1])]
+
+    def contents_of(self, entries: IntArray) -> IntArray:
+        """Return the content of each id, 0 where it is none of an entry."""
+        columns = self.view.columns
+        return _taken(columns.item_content if self.side == "image" else columns.caption_content, entries)
+
+    def vectors(self, entries: IntArray) -> AnyArray:
+        """Return the stored point of each entry."""
+        if not len(entries):
+            return np.zeros((0, 0), dtype=np.float16)
+        contents = self.contents_of(entries)
+        owners, _, vectors = self.index.vectors(self.view.db, np.unique(contents))
+        return vectors[np.searchsorted(owners, contents)]
+
+    def items_of(self, entries: IntArray) -> list[Item]:
+        """Return the item of each entry."""
+        ids = self.item_ids(entries)
+        distinct = np.unique(ids)
+        known = dict(zip(distinct.tolist(), items_by_id(self.view.db, distinct), strict=True))
+        return [known[number] for number in ids.tolist()]
+
+    def said_of(self, entries: IntArray) -> list[tuple[Item, PictureText | None]]:
+        """Return the items of some entries with the texts in their pictures."""
+        contents = self.view.columns.item_content[self.item_ids(entries)]
+        texts = picture_texts(self.view.db, np.unique(contents[contents > 0]))
+        return list(zip(self.items_of(entries), map(texts.get, contents.tolist()), strict=True))
+
+    def names(self, entries: IntArray) -> dict[int, str]:
+        """Return the public ids of items or captions."""
+        table = "item" if self.side == "image" else "caption"
+        condition, values = self.view.db.among("id", entries)
+        return dict(self.view.db.rows(f"SELECT id, name FROM {table} WHERE {condition}", values))
+
+    def item_ids(self, entries: IntArray) -> IntArray:
+        """Return the id of the item of each entry."""
+        return entries if self.side == "image" else _taken(self.view.columns.caption_item, entries)
+
+
+def _taken(array: AnyArray, places: IntArray) -> AnyArray:
+    """Return the values of an array at some places, 0 or False beyond its end."""
+    if not len(array):
+        return np.zeros(len(places), dtype=array.dtype)
+    found = array.take(places, mode="clip")
+    if len(places) and places.max() >= len(array):
+        found[places >= len(array)] = 0
+    return found
+
+
+def best_ids(ids: IntArray, scores: FloatArray, k: int) -> IntArray:
+    """Return the ids with the ``k`` largest scores, best first; equal scores by id.
+
+    >>> best_ids(np.array([7, 5, 6]), np.array([3.0, 1.0, 3.0]), 2)
+    array([6, 7])
+    """
+    return np.asarray(ids[np.lexsort((ids, -scores))][:k])
 
 
 @dataclass(frozen=True)
@@ -71,6 +263,9 @@ class Reranking:
 
     def ordered(self, ranked: IntArray, terms: Sequence[EncodedTerm]) -> IntArray:
         """Return the entries of a ranking by codes in their new order."""
+        # Imported lazily: few searches are ranked again.
+        from diptych.codes import asymmetric_scores, unpack_signs
+
         first, deeper = ranked[: self.depth], ranked[self.depth :]
         if len(first) < 2:
             return ranked
@@ -93,6 +288,8 @@ class Reranking:
 
     def _outputs_or_bits(self, codes: AnyArray, contents: IntArray) -> FloatArray:
         """Return the outputs of candidates, their bits where there are no features, all of unit length."""
+        from diptych.codes import unpack_signs
+
         known = unit_rows(unpack_signs(codes, 8 * codes.shape[1]).astype(np.float64))
         found, outputs = self.stored_outputs(self.entries.side, np.unique(contents))
         if outputs is not None:
@@ -125,28 +322,35 @@ class PointRanking:
         return self.reranking.ordered(self._nearest(max(k, self.reranking.depth)), self.query.terms)[:k]
 
     def _nearest(self, k: int) -> IntArray:
-        entries, query, db = self.entries, self.query, self.entries.view.db
-        k = min(k, entries.count)
+        k = min(k, self.entries.count)
         if not k:
             return np.zeros(0, dtype=np.int64)
-        # Each content has an entry at least.
-        k_contents = min(k, int(np.count_nonzero(entries.contents)))
+        # Of filtered contents each has an entry; of all, some may belong to items that were removed.
+        filtered = self.entries.contents
+        wanted = k if filtered is None else min(k, int(np.count_nonzero(filtered)))
+        while True:
+            found = self._nearest_contents(wanted)
+            ids, places = self.entries.of_contents(found.contents[0])
+            if len(ids) >= k or filtered is not None or (found.contents < 0).any():
+                return best_ids(ids, found.scores[0][places], k)
+            wanted *= 4
+
+    def _nearest_contents(self, k: int) -> Neighbours:
+        """Return the ``k`` nearest contents, −1 padded; of a picture the best region may count."""
+        entries, query, db = self.entries, self.query, self.entries.view.db
         if query.vector is None:
-            found = entries.index.nearest_by(db, lambda rows: query.scores(rows)[None, :], k_contents, entries.contents)
-        else:
-            found = entries.index.nearest(db, query.vector, k_contents, entries.contents, exact=self.exact)
-        contents, scores = found.contents[0], found.scores[0]
-        if self._region_index is not None and query.vector is not None:
-            of_regions = self._region_index.nearest(db, query.vector, k_contents, entries.contents, exact=self.exact)
-            contents = np.concatenate([contents, of_regions.contents[0]])
-            scores = np.concatenate([scores, of_regions.scores[0]])
-        distinct, which = np.unique(contents, return_inverse=True)
-        best = np.full(len(distinct), -np.inf)
-        np.maximum.at(best, which, scores)
-        is_there = (distinct >= 0) & (best > -np.inf)
-        distinct, best = distinct[is_there], best[is_there]
-        ids, places = entries.of_contents(distinct)
-        return best_ids(ids, best[places], k)
+            return entries.index.nearest_by(db, lambda _, rows: query.scores(rows)[None, :], k, entries.contents)
+        found = entries.index.nearest(db, query.vector, k, entries.contents, exact=self.exact)
+        if self._region_index is None:
+            return found
+        of_regions = self._region_index.nearest(db, query.vector, k, entries.contents, exact=self.exact)
+        # Whether there are no more is told by the pictures: few of them may have regions.
+        has_regions = of_regions.contents >= 0
+        both = np.append(found.contents, of_regions.contents[has_regions])
+        contents, which = np.unique(both, return_inverse=True)
+        scores = np.full(len(contents), -np.inf)
+        np.maximum.at(scores, which, np.append(found.scores, of_regions.scores[has_regions]))
+        return Neighbours(contents[None, :], np.zeros_like(contents[None, :]), scores[None, :])
 
     @property
     def _region_index(self) -> VectorIndex | None:
@@ -158,8 +362,7 @@ class PointRanking:
         if self.exact or self.query.vector is None or not self.entries.count:
             return True
         indexes = [self.entries.index, *([] if self._region_index is None else [self._region_index])]
-        n_contents = int(np.count_nonzero(self.entries.contents))
-        return all(index.compares_all(self.entries.view.db, n_contents) for index in indexes)
+        return all(index.compares_all(self.entries.view.db, self.entries.count) for index in indexes)
 
     def best_parts(self, ranked: IntArray) -> tuple[AnyArray, list[PictureRegion | None]]:
         """Return the points by which some entries answer the query, and the regions of pictures whose these are."""
@@ -214,9 +417,9 @@ class WordRanking:
         return find_words(
             self.entries.view.db,
             words,
-            self.entries.allowed,
+            self.entries.are_entries,
             needs_all=needs_all,
-            n_rows=int(np.count_nonzero(columns.alive)) + len(columns.captions.ids),
+            n_rows=columns.n_items + columns.n_captions,
             of_captions=self.entries.side == "text",
             in_captions=captions,
             max_found=max_found,

@@ -14,14 +14,19 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.filter import OWN_FIELDS, Filter
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.searching.encoded_query import EncodedQuery, EncodedTerm
-from diptych.collection.searching.entries import Entries, SearchView, best_ids
 from diptych.collection.searching.options import Sort
-from diptych.collection.searching.query import Answer, Answers, Mode, Query, Term
+from diptych.collection.searching.query import Answer, Answers, Mode, Query, SearchRequest, Term
 from diptych.collection.searching.query_words import corrected
-from diptych.collection.searching.rankings import FUSED, PointRanking, Reranking, WordRanking, fuse_rankings
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.rankings import (
+    FUSED,
+    Entries,
+    PointRanking,
+    Reranking,
+    SearchView,
+    WordRanking,
+    fuse_rankings,
+)
 from diptych.collection.sought_words import SoughtWords
-from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import items_by_name
 from diptych.collection.store.values import LABEL, field_name
 from diptych.collection.store.words import MAX_CANDIDATES, count_words
@@ -168,22 +173,29 @@ def nearest(
     entries = Entries(view, side, None)
     names = np.full((len(points), k), "", dtype=object)
     scores = np.full(names.shape, -np.inf)
-    k_contents = min(k, int(np.count_nonzero(entries.contents)))
-    if not k_contents or not len(points):
+    wanted = min(k, entries.count)
+    if not wanted or not len(points):
         return names, scores
     queries = entries.index.scoring.query_vectors(np.asarray(points))
-    found = entries.index.nearest(view.db, queries, k_contents, entries.contents, exact=exact)
-    contents = np.unique(found.contents[found.contents >= 0])
-    ids, places = entries.of_contents(contents)
+    while True:
+        found = entries.index.nearest(view.db, queries, wanted, exact=exact)
+        contents = np.unique(found.contents[found.contents >= 0])
+        ids, places = entries.of_contents(contents)
+        order = np.argsort(places, kind="stable")
+        ids, of = ids[order], contents[places[order]]
+        starts = np.searchsorted(of, found.contents)
+        counts = np.searchsorted(of, found.contents, side="right") - starts
+        if (counts.sum(axis=1) >= min(k, entries.count)).all() or (found.contents < 0).any():
+            break
+        # Some of the nearest belong to items that were removed.
+        wanted *= 4
     known = entries.names(ids)
-    for row, (near, gains) in enumerate(zip(found.contents, found.scores, strict=True)):
-        order = np.argsort(near)
-        at = order[np.minimum(np.searchsorted(near[order], contents[places]), k_contents - 1)]
-        is_near = near[at] == contents[places]
-        gained = dict(zip(ids[is_near].tolist(), gains[at][is_near].tolist(), strict=True))
-        best = best_ids(ids[is_near], gains[at][is_near], k).tolist()
-        names[row, : len(best)] = [known[entry] for entry in best]
-        scores[row, : len(best)] = [gained[entry] for entry in best]
+    for row, (first, times, gains) in enumerate(zip(starts, counts, found.scores, strict=True)):
+        mine = np.concatenate([ids[:0], *(ids[start : start + n] for start, n in zip(first, times, strict=True))])
+        gained = np.repeat(gains, times)
+        best = np.lexsort((mine, -gained))[:k]
+        names[row, : len(best)] = [known[entry] for entry in mine[best].tolist()]
+        scores[row, : len(best)] = gained[best]
     return names, scores
 
 
@@ -197,7 +209,12 @@ def _allowed_items(view: SearchView, request: SearchRequest) -> BoolArray | None
     itself = [number for number, item in asked if (item.path is None) == (request.side == "text")]
     if request.filter is None and not itself:
         return None
-    allowed = view.columns.alive if request.filter is None else matching_items(view.db, view.columns, request.filter)
+    allowed = view.columns.alive
+    if request.filter is not None:
+        # Imported lazily: most searches have no filter.
+        from diptych.collection.store.filtering import matching_items
+
+        allowed = matching_items(view.db, view.columns, request.filter)
     if itself:
         allowed = allowed.copy()
         allowed[itself] = False
@@ -357,12 +374,11 @@ def _language_notes(view: SearchView, query: Query) -> tuple[str, ...]:
 
 def _field_notes(view: SearchView, wanted: Filter) -> tuple[str, ...]:
     """Say which fields of a filter no item has: most often they are misspelt."""
-    columns = view.columns
-    named = {field: field_name(field) for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS}
-    unknown = [field for field, name in named.items() if not columns.has_field(name)]
-    if not unknown or not columns.alive.any():
+    held = {name: count for name, count in view.columns.field_counts.items() if name != LABEL}
+    asked = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
+    unknown = [field for field in asked if field_name(field) not in held]
+    if not unknown or not view.columns.n_items:
         return ()
-    held = {name: count for name, count in columns.field_counts.items() if name != LABEL}
     frequent = sorted(held, key=lambda name: -held[name])
     known = ", ".join((*OWN_FIELDS, *frequent[:MAX_FIELDS_NAMED]))
     more = ", …" if len(frequent) > MAX_FIELDS_NAMED else ""

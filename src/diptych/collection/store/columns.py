@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import math
+import os
 import re
+import shutil
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -13,22 +17,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.collection.store.derived_arrays import Background, DerivedArrays, newest_arrays, only_maker, save_arrays
+from diptych.atomic_files import damage_in_folder, read_json, seal_folder, write_json
+from diptych.collection.filter import text_of
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
+from diptych.collection.store.values import stored_value
 from diptych.lru_cache import LRUCache
 
 MAX_ITEMS_IN_MEMORY = 5_000
 MAX_CHANGED = 20_000
 MAX_CHANGED_AT_ONCE = 50_000
 MAX_REMEMBERED = 64
-MAX_COUNTED_ALONE = 10_000
-"""So many slices are counted faster one by one than all together."""
 MAX_CACHED_VALUES = 300_000
-_KIND = "columns"
+NOTE = "note.json"
+MAX_WHOLE = 1e15
 _MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
+ITEMS_AT_ONCE = 1 << 18
 _NOWHERE = (np.nan, np.nan)
-_PAIRS_AT_ONCE = 5_000_000
 _BITS = 31
 _NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
 _SCALE = 10**12
@@ -39,7 +44,7 @@ _SCALE = 10**12
 class Base:
     """All items after one change. ``value_owners`` has the items of each value in turn, from ``value_starts`` on.
 
-    The first five arrays are by item id: 0 is no month, and NaN no coordinate.
+    The first five arrays are by item id: 0 is no content and no month, and NaN no coordinate. Two are by caption id.
     """
 
     alive: BoolArray
@@ -47,9 +52,8 @@ class Base:
     month: IntArray
     latitude: FloatArray
     longitude: FloatArray
-    caption_ids: IntArray
-    caption_items: IntArray
-    caption_contents: IntArray
+    caption_item: IntArray
+    caption_content: IntArray
     value_starts: IntArray
     value_owners: IntArray
     field_values: IntArray
@@ -65,14 +69,6 @@ class Base:
 
 
 _ARRAYS = [one.name for one in fields(Base) if one.name not in ("names", "change")]
-
-
-class Captions(NamedTuple):
-    """Captions in the order of their ids, each with its item and its content."""
-
-    ids: IntArray
-    items: IntArray
-    contents: IntArray
 
 
 _ITEM = np.dtype(
@@ -91,6 +87,60 @@ class Patch(NamedTuple):
     pairs: AnyArray
 
 
+@dataclass(frozen=True, eq=False)
+class FieldValues:
+    """The values of a field, by id, and those among them that one filter finds as groups with a text each."""
+
+    ids: IntArray
+    stored: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.stored) + 1
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The text of each group as filters write it, in alphabetical order."""
+        return sorted({text for text in self._plain if text is not None})
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """The group of each value, the number of groups for what no filter can ask for."""
+        places = {text: place for place, text in enumerate(self.texts)}
+        return np.array([len(places) if text is None else places[text] for text in self._plain], dtype=np.int64)
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """A value of each group."""
+        known = dict(zip(reversed(self._plain), reversed(self.stored), strict=True))
+        return [known[text] for text in self.texts]
+
+    @cached_property
+    def numbers(self) -> FloatArray:
+        """Each group as a number, NaN where it is none."""
+        are_numbers = [isinstance(one, (int, float)) and not isinstance(one, bool) for one in self.values]
+        return np.array(
+            [float(one) if is_one else np.nan for one, is_one in zip(self.values, are_numbers, strict=True)]
+        )
+
+    @cached_property
+    def _plain(self) -> list[str | None]:
+        return [filter_text(value) if _is_askable(value) else None for value in self.stored]
+
+
+def _is_askable(value: Any) -> bool:
+    return value != "" and (not isinstance(value, float) or math.isfinite(value))
+
+
+def whole(value: Any) -> Any:
+    """Return a whole number as an integer, and anything else as it is."""
+    return int(value) if isinstance(value, float) and value == int(value) and abs(value) < MAX_WHOLE else value
+
+
+def filter_text(value: Any) -> str:
+    """Return a stored value as the filter of a facet writes it."""
+    return text_of(whole(value))
+
+
 @dataclass(frozen=True)
 class Columns:
     """The items after one change, as arrays by id; immutable, so that what was found among them is remembered."""
@@ -99,9 +149,7 @@ class Columns:
     patch: Patch
     change: int
     names_of_new_values: dict[int, str] = field(default_factory=dict)
-    value_rows: LRUCache[str, Any] = field(
-        default_factory=lambda: LRUCache(MAX_CACHED_VALUES, lambda rows: len(rows[0]) + 1)
-    )
+    read_values: LRUCache[str, FieldValues] = field(default_factory=lambda: LRUCache(MAX_CACHED_VALUES, len))
     remembered: LRUCache[Any, Any] = field(default_factory=lambda: LRUCache(MAX_REMEMBERED), compare=False)
     lock: threading.RLock = field(default_factory=threading.RLock, compare=False)
 
@@ -136,25 +184,45 @@ class Columns:
         return array
 
     @cached_property
-    def captions(self) -> Captions:
-        """All captions."""
-        base, new = self.base, self.patch.captions
-        old = Captions(base.caption_ids, base.caption_items, base.caption_contents)
-        known = self.patch.changed[self.patch.changed < len(base.alive)]
-        if base.alive[known].any():
-            stay = ~self._changed[old.items]
-            old = Captions(*(one[stay] for one in old))
-        if not len(new):
-            return old
-        added = (new[name].astype(np.int32) for name in ("id", "item", "content"))
-        joined = Captions(*(np.append(one, more) for one, more in zip(old, added, strict=True)))
-        order = np.argsort(joined.ids, kind="stable")
-        return Captions(*(one[order] for one in joined))
+    def caption_item(self) -> IntArray:
+        """The item of each caption, by caption id; 0 for no caption."""
+        return self._by_caption("item")
 
     @cached_property
-    def _changed(self) -> BoolArray:
+    def caption_content(self) -> IntArray:
+        """The content of each caption, by caption id; 0 for no caption."""
+        return self._by_caption("content")
+
+    def _by_caption(self, name: str) -> IntArray:
+        base, new = self.base, self.patch.captions
+        old: IntArray = getattr(base, f"caption_{name}")
+        if not len(self.patch.changed):
+            return old
+        array = np.zeros(max(len(old), int(new["id"].max(initial=0)) + 1), dtype=old.dtype)
+        array[: len(old)] = old
+        if self._replaced is not None:
+            array[: len(old)][self._replaced[base.caption_item]] = 0
+        array[new["id"]] = new[name]
+        return array
+
+    @cached_property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return int(np.count_nonzero(self.alive))
+
+    @cached_property
+    def n_captions(self) -> int:
+        """How many captions there are."""
+        return int(np.count_nonzero(self.caption_item))
+
+    @cached_property
+    def _replaced(self) -> BoolArray | None:
+        """Which items of the base have changed since; None where there are only new ones."""
+        changed = self.patch.changed[self.patch.changed < len(self.base.alive)]
+        if not self.base.alive[changed].any():
+            return None
         mask = np.zeros(self.size, dtype=bool)
-        mask[self.patch.changed] = True
+        mask[changed] = True
         return mask
 
     @cached_property
@@ -168,22 +236,36 @@ class Columns:
         joined = {name: np.append(self.base.fields.get(name, _NO_IDS), ids) for name, ids in new.items()}
         return self.base.fields | joined
 
+    def values_of(self, db: Connection, field: str) -> FieldValues:
+        """Return the values of a field; values never change, so only new ones are read."""
+        with self.lock:
+            known = self.read_values.get(field) or FieldValues(_NO_IDS, [])
+            last, newest = int(known.ids.max(initial=0)), int(self.fields[field][-1])
+            if last < newest:
+                # Not those that a job has just written: they may still be undone.
+                sql = "SELECT id, kind, text FROM value WHERE field = ? AND id > ? AND id <= ? ORDER BY id"
+                rows = db.rows(sql, (field, last, newest))
+                ids = np.append(known.ids, np.array([row[0] for row in rows], dtype=np.int64))
+                known = FieldValues(ids, known.stored + [stored_value(kind, text) for _, kind, text in rows])
+                self.read_values[field] = known
+            return known
+
     def items_with(self, values: IntArray) -> BoolArray:
         """Return which items have one of some values, given by id."""
         base, patch = self.base, self.patch
         mask = np.zeros(self.size, dtype=bool)
         old = values[values < len(base.value_starts) - 1]
         mask[_members(base.value_starts, base.value_owners, old)] = True
+        mask[patch.changed] = False
         if len(patch.changed):
-            mask[patch.changed] = False
             mask[patch.pairs["item"][np.isin(patch.pairs["value"], values)]] = True
         return mask
 
     def value_counts(self, chosen: BoolArray | None) -> IntArray:
         """Return how many of the chosen items, or of all, have each value, by the id of every value in ``fields``."""
         base, pairs, unchanged = self.base, self.patch.pairs, chosen
-        if len(self.patch.changed):
-            unchanged = ~self._changed if chosen is None else chosen & ~self._changed
+        if self._replaced is not None:
+            unchanged = ~self._replaced if chosen is None else chosen & ~self._replaced
         old = _counts(base.value_starts, base.value_owners, unchanged)
         new = np.bincount(pairs["value"] if chosen is None else pairs["value"][chosen[pairs["item"]]])
         newest = max((int(ids[-1]) for ids in self.fields.values()), default=0)
@@ -197,22 +279,18 @@ class Columns:
         """How many items have each value, by its id."""
         return self.value_counts(None)
 
+    def counts_of(self, values: IntArray, counts: IntArray | None = None) -> IntArray:
+        """Return some counts, by default the live ones, at values that may be newer, which have none."""
+        counts = self.live_counts if counts is None else counts
+        found = counts.take(values, mode="clip")
+        found[values >= len(counts)] = 0
+        return found
+
     @cached_property
     def field_counts(self) -> dict[str, int]:
         """How many values items have in each field that any of them has."""
         counts = {name: int(self.live_counts[ids].sum()) for name, ids in self.fields.items()}
         return {name: count for name, count in counts.items() if count}
-
-    def has_field(self, name: str) -> bool:
-        """Return True if any item has a field; the first that is found will do."""
-        base, ids = self.base, self.fields.get(name)
-        if ids is None:
-            return False
-        if np.isin(self.patch.pairs["value"], ids).any():
-            return True
-        known = ids[ids < len(base.value_starts) - 1].tolist()
-        owners = (base.value_owners[base.value_starts[value] : base.value_starts[value + 1]] for value in known)
-        return any(len(each) and not self._changed[each].all() for each in owners)
 
     def month_counts(self, chosen: BoolArray | None) -> dict[str, int]:
         """Return how many of the chosen items were taken in each month, or in a year where no more is known."""
@@ -235,12 +313,8 @@ def _counts(starts: IntArray, owners: IntArray, chosen: BoolArray | None) -> Int
     counts = np.diff(starts).astype(np.int64)
     if chosen is None or not len(owners):
         return counts
-    is_chosen, filled = chosen[owners], np.flatnonzero(counts)
-    if len(filled) > MAX_COUNTED_ALONE:
-        counts[filled] = np.add.reduceat(is_chosen.view(np.uint8), starts[filled], dtype=np.int64)
-    else:
-        ends = zip(starts[filled].tolist(), starts[filled + 1].tolist(), strict=True)
-        counts[filled] = [np.count_nonzero(is_chosen[start:end]) for start, end in ends]
+    filled = np.flatnonzero(counts)
+    counts[filled] = np.add.reduceat(chosen[owners].view(np.uint8), starts[filled], dtype=np.int64)
     return counts
 
 
@@ -271,12 +345,10 @@ def base_of(db: Connection) -> Base:
     owners = db.ids(f"SELECT id {located}")
     for name, axis in (("latitude", latitude), ("longitude", longitude)):
         axis[owners] = db.ids(f"SELECT CAST(round({name} * {_SCALE}.0) AS {db.words['int']}) {located}") / _SCALE
-    items, captions = _pairs(db, "SELECT item * {0} + id FROM caption ORDER BY item, place")
-    of_captions, by_content = _pairs(db, "SELECT content * {0} + id FROM caption ORDER BY content, id")
-    caption_items, caption_contents = np.zeros((2, int(captions.max(initial=0)) + 1), dtype=np.int32)
-    caption_items[captions] = items
-    caption_contents[by_content] = of_captions
-    captions = np.sort(captions).astype(np.int32)
+    caption_item, caption_content = (
+        _by_second(*_pairs(db, f"SELECT {name} * {{0}} + id FROM caption ORDER BY {name}, {then}"))
+        for name, then in (("item", "place"), ("content", "id"))
+    )
     names = tuple(name for (name,) in db.rows("SELECT DISTINCT field FROM value ORDER BY field"))
     values = [db.ids("SELECT id FROM value WHERE field = ? ORDER BY id", (name,)) for name in names]
     value_starts, value_owners = _value_owners(db)
@@ -286,9 +358,8 @@ def base_of(db: Connection) -> Base:
         month=month_of_item,
         latitude=latitude,
         longitude=longitude,
-        caption_ids=captions,
-        caption_items=caption_items[captions],
-        caption_contents=caption_contents[captions],
+        caption_item=caption_item,
+        caption_content=caption_content,
         value_starts=value_starts,
         value_owners=value_owners,
         field_values=np.concatenate([_NO_IDS, *values]),
@@ -299,26 +370,27 @@ def base_of(db: Connection) -> Base:
 
 
 def _value_owners(db: Connection) -> tuple[IntArray, IntArray]:
-    values, n_owners = _pairs(db, "SELECT value * {0} + count(*) FROM item_value GROUP BY value ORDER BY value")
-    counts = np.zeros(int(values.max(initial=0)) + 1, dtype=np.int64)
-    counts[values] = n_owners
-    starts = _starts(counts)
-    owners = np.zeros(int(starts[-1]), dtype=np.int32)
-    # In parts, because the texts of all pairs at once would take more than the arrays.
-    first = 0
-    while first < len(counts):
-        last = max(first, int(np.searchsorted(starts, starts[first] + _PAIRS_AT_ONCE, side="right")) - 2)
-        owners[starts[first] : starts[last + 1]] = db.ids(
-            "SELECT item FROM item_value WHERE value >= ? AND value <= ? ORDER BY value, item", (first, last)
-        )
-        first = last + 1
-    return starts, owners
+    last, parts = int(db.value("SELECT max(item) FROM item_value") or 0), [_NO_IDS]
+    # In parts, because the text of all pairs at once would take more than the arrays.
+    for first in range(0, last + 1, ITEMS_AT_ONCE):
+        sql = f"SELECT value * {1 << _BITS} + item FROM item_value WHERE item >= ? AND item < ?"
+        parts.append(db.ids(sql, (first, first + ITEMS_AT_ONCE)))
+    packed = np.concatenate(parts)
+    packed.sort()
+    return _starts(np.bincount(packed >> _BITS)), (packed & (1 << _BITS) - 1).astype(np.int32)
 
 
 def _pairs(db: Connection, sql: str) -> tuple[IntArray, IntArray]:
     """Return two columns of integers below two billion, read as one number for each row: one scan instead of two."""
     packed = db.ids(sql.format(1 << _BITS))
     return packed >> _BITS, packed & (1 << _BITS) - 1
+
+
+def _by_second(values: IntArray, places: IntArray) -> IntArray:
+    """Return values by their places, 0 between them."""
+    array = np.zeros(int(places.max(initial=0)) + 1, dtype=np.int32)
+    array[places] = values
+    return array
 
 
 def _starts(counts: Any) -> IntArray:
@@ -358,8 +430,7 @@ class ColumnCache:
         self._store = store
         self._lock = threading.Lock()
         self._columns: Columns | None = None
-        self._background = Background("diptych-columns")
-        self.wait = self._background.wait
+        self._maker: threading.Thread | None = None
 
     def current(self, db: Connection) -> Columns:
         """Return the columns after the last change that a transaction sees, or a later one."""
@@ -388,9 +459,10 @@ class ColumnCache:
         if _is_long(known):
             if len(known.base.alive) <= MAX_ITEMS_IN_MEMORY:
                 return self._made(db)
-            if not db.writes:
-                self._background.start(self._remake)
-        names, rows = known.names_of_new_values, known.value_rows
+            if not db.writes and (self._maker is None or not self._maker.is_alive()):
+                self._maker = threading.Thread(target=self._remake, name="diptych-columns", daemon=True)
+                self._maker.start()
+        names, rows = known.names_of_new_values, known.read_values
         newest = max(names, default=int(known.base.field_values.max(initial=0)))
         new = dict(db.rows("SELECT id, field FROM value WHERE id > ? ORDER BY id", (newest,)))
         if db.writes:
@@ -400,14 +472,18 @@ class ColumnCache:
     def _made(self, db: Connection) -> Columns:
         base = base_of(db)
         if len(base.alive) > MAX_ITEMS_IN_MEMORY and not db.writes:
-            with only_maker(self._store.derived, _KIND) as is_only:
-                base = save_base(self._store.derived, base) if is_only else base
+            base = save_base(self._store.derived, base)
         return _columns_from(base)
 
     def _remake(self) -> None:
-        with only_maker(self._store.derived, _KIND) as is_only, self._store.reading() as db:
-            if is_only:
-                save_base(self._store.derived, base_of(db))
+        # What goes wrong leaves the earlier columns.
+        with suppress(Exception), self._store.reading() as db:
+            save_base(self._store.derived, base_of(db))
+
+    def wait(self) -> None:
+        """Wait for columns that are made in the background."""
+        if self._maker is not None:
+            self._maker.join()
 
 
 def _is_long(known: Columns) -> bool:
@@ -417,17 +493,41 @@ def _is_long(known: Columns) -> bool:
 
 def newest_base(derived: Path, last: int) -> Base | None:
     """Open the newest base in the files of a collection that is not newer than a change; None if there is none."""
-    found = newest_arrays(derived, _KIND, last)
-    with suppress(KeyError, TypeError):
-        return None if found is None else _mapped(found)
+    numbers = (int(folder.name.rpartition("-")[2]) for folder in derived.glob("columns-*"))
+    for number in sorted((number for number in numbers if number <= last), reverse=True):
+        # What another process removes meanwhile, or is damaged, is made again.
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return _mapped(derived / f"columns-{number}", number)
     return None
 
 
 def save_base(derived: Path, base: Base) -> Base:
-    """Write a base to files and return it mapped; one writer at a time."""
-    arrays = {name: getattr(base, name) for name in _ARRAYS}
-    return _mapped(save_arrays(derived, _KIND, base.change, arrays, {"fields": base.names}))
+    """Write a base to files, remove earlier ones, and return it mapped, or as it is while another process does so."""
+    derived.mkdir(parents=True, exist_ok=True)
+    with (derived / ".columns.lock").open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return base
+        folder, draft = derived / f"columns-{base.change}", derived / f".tmp-columns-{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        for name in _ARRAYS:
+            np.save(draft / f"{name}.npy", getattr(base, name))
+        write_json(draft / NOTE, {"fields": base.names})
+        seal_folder(draft)
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+        for other in derived.glob("columns-*"):
+            if other != folder:
+                # What another process has mapped stays readable.
+                shutil.rmtree(other, ignore_errors=True)
+        return _mapped(folder, base.change)
 
 
-def _mapped(files: DerivedArrays) -> Base:
-    return Base(**files.arrays, names=tuple(files.note["fields"]), change=files.change)
+def _mapped(folder: Path, change: int) -> Base:
+    damage = damage_in_folder(folder, all_bytes=False)
+    if damage:
+        raise ValueError(f"{folder} is damaged ({damage})")
+    arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
+    return Base(**arrays, names=tuple(read_json(folder / NOTE)["fields"]), change=change)

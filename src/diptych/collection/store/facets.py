@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.filter import Filter, text_of
-from diptych.collection.store.columns import Columns
+from diptych.collection.filter import Filter
+from diptych.collection.store.columns import Columns, filter_text, whole
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.filtering import MAX_COMPARED, matching_items, value_rows
+from diptych.collection.store.filtering import MAX_COMPARED, matching_items
 from diptych.collection.store.values import LABEL, stored_value
 from diptych.data.photo_facts.places import Box
 
 MAX_FIELDS = 50
-MAX_RANKED = 50_000
 # As many values as pictures: a time line and a map show them.
 _NO_FACETS = ("taken", "latitude", "longitude", "altitude")
 # Fields of photographs that few people choose by.
 _TECHNICAL = ("aperture", "exposure", "focal_length", "iso", "orientation", "taken_from")
-_MAX_WHOLE = 1e15
 _STEPS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _CELLS_ACROSS = 36
 _DIGITS = 4
@@ -115,24 +111,29 @@ def facets(db: Connection, columns: Columns, wanted: Filter | None, limit: int) 
 
 def _facet(db: Connection, columns: Columns, field: str, all_counts: IntArray, limit: int) -> Facet | None:
     ids = columns.fields[field]
-    is_long = len(ids) > MAX_COMPARED
-    if not is_long:
-        # Without those that were pruned, and those that later columns have.
-        numbers, stored = value_rows(db, columns, field)
-        ids = np.array(numbers, dtype=np.int64)
-        ids = ids[ids < len(all_counts)]
     live, counts = columns.live_counts[ids], all_counts[ids]
-    if is_long:
+    if len(ids) > MAX_COMPARED:
         return _facet_of_many(db, field, ids, live, counts, limit)
-    there, found = _Counted(stored, live), _Counted(stored, counts)
-    if not there.counts or not found.counts:
+    values = columns.values_of(db, field)
+    # Without those that later columns have; those that were pruned have no items.
+    n_live, n_found = (
+        np.bincount(values.groups, weights=every, minlength=len(values.texts) + 1)[:-1].astype(int)
+        for every in (columns.counts_of(values.ids), columns.counts_of(values.ids, all_counts))
+    )
+    there, found = np.flatnonzero(n_live), np.flatnonzero(n_found)
+    if not len(found):
         return None
-    if len(there.counts) > limit and there.is_numeric:
-        return Facet(field, "range", minimum=min(found.numbers), maximum=max(found.numbers))
-    if len(there.counts) > limit and max(there.counts.values()) == 1:
-        # A name or a description: as many values as items.
-        return None
-    return Facet(field, "values", found.most_common(field, limit))
+    if len(there) > limit:
+        numbers = values.numbers
+        if not np.isnan(numbers[there]).any():
+            return Facet(field, "range", minimum=float(numbers[found].min()), maximum=float(numbers[found].max()))
+        if n_live.max() == 1:
+            # A name or a description: as many values as items.
+            return None
+    # Groups are in the order of their texts, so that ties do not depend on which value came first.
+    best = found[np.argsort(-n_found[found], kind="stable")][:limit].tolist()
+    shown = ((values.values[place], int(n_found[place]), values.texts[place]) for place in best)
+    return Facet(field, "values", tuple(_facet_value(field, *one) for one in shown))
 
 
 def _facet_of_many(
@@ -147,57 +148,17 @@ def _facet_of_many(
         return Facet(field, "range", minimum=least, maximum=most)
     if live.max() == 1:
         return None
-    best = np.lexsort((ids, -counts))[:MAX_RANKED]
-    best = best[counts[best] >= max(1, counts[best[min(limit, len(best)) - 1]])]
-    condition, values = db.among("id", ids[best])
-    stored = {
-        number: stored_value(kind, text)
-        for number, kind, text in db.rows(f"SELECT id, kind, text FROM value WHERE {condition}", values)
-    }
-    found = _Counted([stored.get(number, "") for number in ids[best].tolist()], counts[best])
-    return Facet(field, "values", found.most_common(field, limit))
+    best = np.lexsort((ids, -counts))[: min(limit, np.count_nonzero(counts))]
+    condition, given = db.among("id", ids[best])
+    rows = db.rows(f"SELECT id, kind, text FROM value WHERE {condition}", given)
+    counted = dict(zip(ids[best].tolist(), counts[best].tolist(), strict=True))
+    shown = [(stored_value(kind, text), counted[number]) for number, kind, text in rows]
+    made = [_facet_value(field, value, count, filter_text(value)) for value, count in shown if value != ""]
+    return Facet(field, "values", tuple(sorted(made, key=lambda one: (-one.count, one.filter))))
 
 
-class _Counted:
-    """Different values that occur, as filters write them, and how often."""
-
-    def __init__(self, stored: Any, counts: IntArray) -> None:
-        self.counts: dict[str, int] = {}
-        self.values: dict[str, Any] = {}
-        for place in np.flatnonzero(counts).tolist():
-            value = stored[place]
-            if _is_askable(value):
-                text = _plain_text(value)
-                self.values.setdefault(text, value)
-                self.counts[text] = self.counts.get(text, 0) + int(counts[place])
-
-    @property
-    def is_numeric(self) -> bool:
-        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values.values())
-
-    @property
-    def numbers(self) -> Iterable[float]:
-        return [float(value) for value in self.values.values()]
-
-    def most_common(self, field: str, limit: int) -> tuple[FacetValue, ...]:
-        # Ties would otherwise depend on which value came first.
-        best = sorted(self.counts, key=lambda text: (-self.counts[text], text))[:limit]
-        return tuple(
-            FacetValue(_whole(self.values[text]), self.counts[text], str(Filter("=", field=field, value=text)))
-            for text in best
-        )
-
-
-def _is_askable(value: Any) -> bool:
-    return value != "" and (not isinstance(value, float) or math.isfinite(value))
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value == int(value) and abs(value) < _MAX_WHOLE else value
-
-
-def _plain_text(value: Any) -> str:
-    return text_of(_whole(value))
+def _facet_value(field: str, value: Any, count: int, text: str) -> FacetValue:
+    return FacetValue(whole(value), count, str(Filter("=", field=field, value=text)))
 
 
 def timeline(db: Connection, columns: Columns, wanted: Filter | None) -> tuple[Period, ...]:

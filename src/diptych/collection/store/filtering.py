@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -165,29 +165,13 @@ def _values(db: Connection, columns: Columns, field: str, wanted: Filter) -> Int
     if ids is None:
         return np.zeros(0, dtype=np.int64)
     if len(ids) <= MAX_COMPARED:
-        numbers, stored = value_rows(db, columns, field)
-        return _meeting(zip(numbers, stored, strict=True), wanted)
+        known = columns.values_of(db, field)
+        return _meeting(zip(known.ids.tolist(), known.stored, strict=True), wanted)
     condition, values, is_exact = text_condition(db, wanted, "text", "folded", has_numbers=True)
     if is_exact:
         return db.ids(f"SELECT id FROM value WHERE field = ? AND {condition}", (field, *values))
     rows = db.rows(f"SELECT id, kind, text FROM value WHERE field = ? AND {condition}", (field, *values))
     return _meeting(((number, stored_value(kind, text)) for number, kind, text in rows), wanted)
-
-
-def value_rows(db: Connection, columns: Columns, field: str) -> tuple[Sequence[int], Sequence[Any]]:
-    """Return the ids of the values of a field, and the values; values never change, so only new ones are read."""
-    with columns.lock:
-        numbers, stored = columns.value_rows.get(field) or ([], [])
-        last = numbers[-1] if numbers else 0
-        newest = int(columns.fields[field][-1])
-        if last < newest:
-            # Not those that a job has just written: they may still be undone.
-            sql = "SELECT id, kind, text FROM value WHERE field = ? AND id > ? AND id <= ? ORDER BY id"
-            rows = db.rows(sql, (field, last, newest))
-            numbers = [*numbers, *(row[0] for row in rows)]
-            stored = [*stored, *(stored_value(kind, text) for _, kind, text in rows)]
-            columns.value_rows[field] = numbers, stored
-        return numbers, stored
 
 
 def text_condition(

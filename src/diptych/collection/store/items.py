@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import repeat
 from typing import Any
 
 from diptych.arrays import IntArray
@@ -94,7 +93,9 @@ def content_ids(db: Connection, hashes: Sequence[str], kind: int) -> dict[str, i
     known = known_contents(db, hashes)
     fresh = [key for key in dict.fromkeys(hashes) if key not in known]
     numbers = db.next_ids("content", len(fresh))
-    db.load("content", ("id", "hash", "kind"), zip(numbers, map(bytes.fromhex, fresh), repeat(kind)))
+    # In the order of the index, whose pages are then written one after the other.
+    rows = sorted(zip(map(bytes.fromhex, fresh), numbers, strict=True))
+    db.load("content", ("hash", "id", "kind"), ((key, number, kind) for key, number in rows))
     return known | dict(zip(fresh, numbers, strict=True))
 
 

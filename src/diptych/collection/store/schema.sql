@@ -74,12 +74,13 @@ CREATE TABLE item_value (
 ) {clustered};
 CREATE INDEX item_value_item ON item_value (item, value);
 
--- What is found by words, as tokens joined by blanks. Kind 0 is an item, kind 1 one of its captions.
+-- What is found by words, as tokens joined by blanks. Kind 0 is an item, kind 1 one of its captions. The rows of an item
+-- are written together.
 CREATE TABLE said (
     id {id},
     item {int} NOT NULL REFERENCES item ON DELETE CASCADE,
     kind {int} NOT NULL,
-    caption {int} REFERENCES caption ON DELETE CASCADE,
+    caption {int},
     name {text} NOT NULL DEFAULT '',
     label {text} NOT NULL DEFAULT '',
     field {text} NOT NULL DEFAULT '',
@@ -87,7 +88,6 @@ CREATE TABLE said (
     caption_words {text} NOT NULL DEFAULT ''
 ) {strict};
 CREATE INDEX said_item ON said (item);
-CREATE INDEX said_caption ON said (caption);
 
 CREATE TABLE thumbnail (content {int} PRIMARY KEY REFERENCES content ON DELETE CASCADE, jpeg {blob} NOT NULL, crc {int} NOT NULL) {strict};
 

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
-from diptych.codes import hamming_distances
 from diptych.collection.retriever_protocol import Side
 from diptych.collection.store.points import PointForm, as_stored
 from diptych.space import Direction, IndexForm, Space
@@ -91,6 +90,9 @@ class Scoring:
     def scores(self, queries: AnyArray, stored: AnyArray) -> FloatArray:
         """Return the (queries, stored rows) matrix of scores. A score does not depend on the rows beside it."""
         if self.is_hash_codes:
+            # Imported lazily: few spaces have codes.
+            from diptych.codes import hamming_distances
+
             return -hamming_distances(queries, stored).astype(np.float32)
         if self.metric is None:
             return self.space.compare(queries, stored.astype(np.float32), self.direction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -152,7 +152,7 @@ class WordHits:
 def find_words(
     db: Connection,
     words: Words,
-    allowed: BoolArray,
+    are_allowed: Callable[[IntArray], BoolArray],
     *,
     needs_all: bool,
     n_rows: int,
@@ -162,7 +162,7 @@ def find_words(
 ) -> WordHits:
     """Return what holds all words, or any of them, ranked by BM25: at most ``MAX_RANKED`` items or captions.
 
-    ``allowed`` marks the ids of items that may be found; with ``of_captions`` captions are, and it marks their ids.
+    ``are_allowed`` tells which ids of items may be found; with ``of_captions`` captions are, and it tells theirs.
     An item is found by what is said of itself and by its captions, of which the best one counts; without
     ``in_captions`` by the former alone. ``n_rows`` is how many items and captions there are. Where ``max_found`` or
     more are found, they are only counted.
@@ -177,27 +177,25 @@ def find_words(
         rows, owners = np.divmod(_candidates(db, query, kind, limit + 1), _OWNERS)
         is_of_more = len(rows) > limit
         rows, owners = rows[:limit], owners[:limit]
-        is_allowed = owners < len(allowed)
-        is_allowed[is_allowed] = allowed[owners[is_allowed]]
+        is_allowed = are_allowed(owners)
         n_found = len(np.unique(owners[is_allowed]))
         if not is_of_more or n_found >= MAX_RANKED or limit >= MAX_CANDIDATES_BEHIND_FILTER:
             break
         limit *= 4
-    if max_found is not None and n_found >= max_found:
+    if not n_found or (max_found is not None and n_found >= max_found):
         return WordHits(np.zeros(0, dtype=np.int64), np.zeros(0), n_found, is_of_more)
-    oldest, share = rows.min(initial=0), np.mean(is_allowed) if len(rows) else 1
     rows, owners = rows[is_allowed], owners[is_allowed]
+    weights = [_weight(db, phrases, n_rows) for phrases in words]
     if n_found > MAX_RANKED:
-        # The engine ranks coarsely: those that are left are ranked by what they say.
-        ranked = _by_engine_rank(db, query, int(oldest), int(3 * MAX_RANKED / share))
-        places = np.full(len(rows), len(ranked))
-        _, at, of = np.intersect1d(rows, ranked, return_indices=True)
-        places[at] = of
-        order = np.argsort(places, kind="stable")
-        distinct, first = np.unique(owners[order], return_index=True)
+        # Those that have the rarest words are ranked by what they say, of equal ones the newest.
+        rarity = np.zeros(len(rows))
+        for weight, phrases in zip(weights, words, strict=True):
+            rarity += weight * np.isin(rows, _rows_with(db, _query(db, [phrases], needs_all=True), int(rows.min())))
+        best = np.lexsort((-rows, -rarity))
+        distinct, first = np.unique(owners[best], return_index=True)
         is_best = np.isin(owners, distinct[np.argsort(first)[:MAX_RANKED]])
         rows, owners = rows[is_best], owners[is_best]
-    ids, scores = _by_owner(owners, *_bm25(db, words, rows, n_rows))
+    ids, scores = _by_owner(owners, *_bm25(db, words, weights, rows))
     return WordHits(ids, scores, n_found, is_of_more)
 
 
@@ -234,17 +232,20 @@ def _candidates(db: Connection, query: str, kind: int | None, limit: int) -> Int
     return db.ids(f"SELECT s.id * {_OWNERS} + s.{owner} FROM {source} ORDER BY {order} DESC LIMIT {limit}", (query,))
 
 
-def _by_engine_rank(db: Connection, query: str, first: int, limit: int) -> IntArray:
-    """Return the matching rows from one on that the engine finds best, those first."""
+def _rows_with(db: Connection, query: str, first: int) -> IntArray:
+    """Return the matching rows from one on."""
     if db.engine == "sqlite":
-        sql = f"SELECT rowid FROM word WHERE word MATCH ? AND rowid >= {first} ORDER BY rank LIMIT {limit}"
-        return np.array(db.rows(sql, (query,)), dtype=np.int64).ravel()
-    sql = f"SELECT id FROM said WHERE words @@ ?::tsquery AND id >= {first}"
-    rows = db.rows(f"{sql} ORDER BY ts_rank(words, ?::tsquery) DESC, id DESC LIMIT {limit}", (query, query))
-    return np.array(rows, dtype=np.int64).ravel()
+        return db.ids(f"SELECT rowid FROM word WHERE word MATCH ? AND rowid >= {first}", (query,))
+    return db.ids(f"SELECT id FROM said WHERE words @@ ?::tsquery AND id >= {first}", (query,))
 
 
-def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> tuple[BoolArray, FloatArray]:
+def _weight(db: Connection, phrases: Sequence[Phrase], n_rows: int) -> float:
+    """Return how much a word says: the logarithm of the odds that a row has it not."""
+    n_having = _count(db, _query(db, [phrases], needs_all=True))
+    return math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5))
+
+
+def _bm25(db: Connection, words: Words, weights: Sequence[float], rows: IntArray) -> tuple[BoolArray, FloatArray]:
     """Return which rows are those of captions, and the score of each row.
 
     That is the sum over its columns, whose lengths are compared among the rows.
@@ -255,10 +256,6 @@ def _bm25(db: Connection, words: Words, rows: IntArray, n_rows: int) -> tuple[Bo
     found = db.rows(f"SELECT id, kind, {_LISTED} FROM said WHERE {condition}", values)
     texts = {number: said for number, *said in found}
     kinds, *columns = zip(*(texts[row] for row in rows.tolist()), strict=True)
-    weights = []
-    for phrases in words:
-        n_having = _count(db, _query(db, [phrases], needs_all=True))
-        weights.append(math.log(1 + (max(n_rows - n_having, 0) + 0.5) / (n_having + 0.5)))
     scores = np.zeros(len(rows))
     for column in filter(any, columns):
         held = [text.split() for text in column]

@@ -16,7 +16,7 @@ from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS
 from diptych.collection.store.kept import say_again
 from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
 from diptych.collection.store.store import Store
-from diptych.collection.vectors.vector_files import damage_of_vector_files
+from diptych.collection.vectors.vector_index import damage_of_vector_files
 from diptych.errors import CollectionBusyError, CollectionError
 
 ROWS_AT_ONCE = 2000

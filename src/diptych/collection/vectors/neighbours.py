@@ -22,6 +22,8 @@ OVERFETCH = 3
 MAX_OVERFETCH = 100
 
 Effort = Literal["quick", "thorough", "exact"]
+Score = Callable[[slice, AnyArray], FloatArray]
+"""Returns the scores of some queries, given by their places, and stored rows."""
 PointBlock = tuple[IntArray, IntArray, IntArray, AnyArray]
 """Ids, contents, parts and vectors of some points."""
 
@@ -62,14 +64,17 @@ class VectorIndex:
         Queries are prepared by :meth:`Scoring.query_vectors`; ``allowed`` marks the content ids that may be returned.
         ``exact`` compares all points, as spaces without an index always do.
         """
+
+        def score(some: slice, stored: AnyArray) -> FloatArray:
+            return self.scoring.scores(queries[some], stored)
+
         if self.scoring.metric is None:
-            score = self.scoring.scores
-            return self.nearest_by(db, lambda stored: score(queries, stored), k, allowed, n_queries=len(queries))
-        wanted = min(OVERFETCH * k, k + MAX_OVERFETCH)
+            return self.nearest_by(db, score, k, allowed, n_queries=len(queries))
+        wanted = max(min(OVERFETCH * k, k + MAX_OVERFETCH), 0 if exact else self._min_candidates(db))
         effort: Effort = "exact" if exact else "quick"
         while True:
             ids, is_complete = self._candidates(db, queries, wanted, allowed, effort)
-            found = self._scored(db, lambda stored: self.scoring.scores(queries, stored), k, ids, allowed)
+            found = self._scored(db, score, k, ids, allowed)
             if is_complete or (found.contents >= 0).all():
                 return found
             if effort == "quick" and (ids.shape[1] < wanted or (ids < 0).any()):
@@ -84,16 +89,13 @@ class VectorIndex:
     def nearest_by(
         self,
         db: Connection,
-        score: Callable[[AnyArray], FloatArray],
+        score: Score,
         k: int,
         allowed: BoolArray | None = None,
         *,
         n_queries: int = 1,
     ) -> Neighbours:
-        """Return the ``k`` contents with the best scores among all points.
-
-        ``score`` returns a (queries, rows) matrix for stored rows.
-        """
+        """Return the ``k`` contents with the best scores among all points."""
         best_ids, best_scores, wanted = None, None, OVERFETCH * k
         while True:
             n_points = 0
@@ -101,7 +103,7 @@ class VectorIndex:
                 if not len(ids):
                     continue
                 n_points += len(ids)
-                scores = score(vectors)
+                scores = score(slice(n_queries), vectors)
                 numbers = np.broadcast_to(ids, scores.shape)
                 if best_ids is not None and best_scores is not None:
                     numbers, scores = np.hstack([best_ids, numbers]), np.hstack([best_scores, scores])
@@ -139,6 +141,10 @@ class VectorIndex:
         """Return what the index covers."""
         raise NotImplementedError
 
+    def _min_candidates(self, db: Connection) -> int:
+        """Return how many candidates of an index are compared by their stored rows at least."""
+        return 0
+
     def _candidates(
         self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
     ) -> tuple[IntArray, bool]:
@@ -163,7 +169,7 @@ class VectorIndex:
     def _scored(
         self,
         db: Connection,
-        score: Callable[[AnyArray], FloatArray],
+        score: Score,
         k: int,
         candidates: IntArray,
         allowed: BoolArray | None,
@@ -173,19 +179,19 @@ class VectorIndex:
         result = _nothing(len(candidates), k)
         if not len(ids):
             return result
-        all_scores = score(vectors)
         # Of a point that was replaced since, the index may know another content.
         usable = np.ones(len(ids), dtype=bool) if allowed is None else allowed_rows(allowed, contents)
         for number, asked in enumerate(candidates):
             places = np.minimum(np.searchsorted(ids, asked), len(ids) - 1)
             places = np.unique(places[(ids[places] == asked) & usable[places]])
-            scores = all_scores[number, places]
-            order = places[np.lexsort((parts[places], contents[places], -scores))]
-            first = np.sort(np.unique(contents[order], return_index=True)[1])[:k]
-            order = order[first]
-            result.contents[number, : len(order)] = contents[order]
-            result.parts[number, : len(order)] = parts[order]
-            result.scores[number, : len(order)] = all_scores[number, order]
+            if not len(places):
+                continue
+            scores = score(slice(number, number + 1), vectors[places])[0]
+            order = np.lexsort((parts[places], contents[places], -scores))
+            order = order[np.sort(np.unique(contents[places][order], return_index=True)[1])[:k]]
+            result.contents[number, : len(order)] = contents[places][order]
+            result.parts[number, : len(order)] = parts[places][order]
+            result.scores[number, : len(order)] = scores[order]
         return result
 
 

@@ -1,18 +1,29 @@
-"""The vector index of a collection in a folder: a mapped file of faiss, and the points that are newer in memory."""
+"""The vector index of a collection in a folder: a file of faiss, and the points that are newer in memory.
+
+All points are compared, or above 100,000 those of some inverted lists.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import logging
+import os
+import re
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.atomic_files import damage_of, damage_of_note, file_checksum, make_durable, read_json, write_json
+from diptych.collection.packages import search_package
 from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection, has_table
 from diptych.collection.store.points import (
@@ -26,21 +37,34 @@ from diptych.collection.store.points import (
 )
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
-from diptych.collection.vectors.neighbours import Effort, IndexStatus, PointBlock, VectorIndex
-from diptych.collection.vectors.vector_files import (
-    MAX_FLAT,
-    ROWS_PER_LIST,
-    TUNING_QUERIES,
-    VectorPart,
-    flat_part,
-    inverted_part,
-    list_count,
-    read_part,
-    vector_folders,
-    write_part,
-)
+from diptych.collection.vectors.neighbours import Effort, IndexStatus, PointBlock, VectorIndex, allowed_rows
 from diptych.errors import DiptychError
 
+MAX_FLAT = 100_000
+ROWS_PER_LIST = 40
+TRAINING_ROUNDS = 10
+PROBES = 16
+SHARE_FACTOR = 0.12
+"""Behind a filter that allows less than this share, more lists are probed."""
+
+TARGET_RECALL = 0.96
+TUNING_QUERIES = 200
+TUNING_SHARE = 0.1
+NEIGHBOURS = 10
+MIN_CANDIDATES = 100
+"""So many candidates of inverted lists are compared by their stored rows at least, because codes are coarse."""
+MIN_CODED_WIDTH = 64
+"""Points with fewer numbers are stored with 8 bits for each: they are small, and coarse codes of them say little."""
+MIN_QUERIES_TOGETHER = 20
+"""So many queries are compared with all points faster by a product of matrices than one by one."""
+ROWS_TOGETHER = 1 << 14
+CHECKED_BYTES = 64 << 20
+"""Larger files are not read whole when they are opened: a changed byte of inverted lists can hide a point at most."""
+INDEX = "index.faiss"
+ROWS = "rows.npy"
+NOTE = "made.json"
+DRAFT = ".points-"
+_FOLDER = re.compile(r"points-(\d+)-(image|text|region)-(\d+)")
 MIN_REBUILD_ROWS = 10_000
 REBUILD_SHARE = 0.1
 DEAD_SHARE = 0.2
@@ -130,6 +154,10 @@ class FileVectorIndex(VectorIndex):
             return True
         file = self._current(db).file
         return file is None or not file.probes
+
+    def _min_candidates(self, db: Connection) -> int:
+        file = self._current(db).file
+        return MIN_CANDIDATES if file is not None and file.probes else 0
 
     def _candidates(
         self, db: Connection, queries: AnyArray, wanted: int, allowed: BoolArray | None, effort: Effort
@@ -289,3 +317,249 @@ def build_lock(store: Store) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+@dataclass(frozen=True)
+class VectorPart:
+    """Points in the order of their ids, with the faiss index over them. ``probes`` is 0 where all are compared."""
+
+    engine: Any
+    ids: IntArray
+    contents: IntArray
+    probes: int = 0
+    recall: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def search(
+        self, queries: AnyArray, k: int, allowed: BoolArray | None, *, thorough: bool = False
+    ) -> tuple[FloatArray, IntArray]:
+        """Return (distances, point ids) of about the ``k`` nearest; id −1 where there are fewer."""
+        faiss = search_package("faiss")
+        # faiss divides the work by queries: for a single one, a second thread would only be waited for.
+        faiss.omp_set_num_threads(min(len(queries), os.cpu_count() or 1) or 1)
+        options: dict[str, Any] = {}
+        share = 1.0
+        chosen = None if allowed is None else allowed_rows(allowed, self.contents)
+        if not self.probes and len(queries) >= MIN_QUERIES_TOGETHER and queries.dtype != np.uint8:
+            return self._search_together(queries, k, chosen)
+        if chosen is not None:
+            share = np.count_nonzero(chosen) / len(chosen)
+            if not share:
+                return np.zeros((len(queries), 0), dtype=np.float32), np.zeros((len(queries), 0), dtype=np.int64)
+            bits = np.packbits(chosen, bitorder="little")
+            if share < 1:
+                # faiss keeps bare addresses: the array of bits must outlive the search.
+                options["sel"] = faiss.IDSelectorBitmap(len(chosen), faiss.swig_ptr(bits))
+        if self.probes:
+            lists = int(self.engine.nlist)
+            probes = lists if thorough else probes_for(self.probes, share, lists, k, len(self))
+            params = faiss.SearchParametersIVF(nprobe=probes, **options)
+        else:
+            params = faiss.SearchParameters(**options) if options else None
+        distances, places = self.engine.search(np.ascontiguousarray(queries), min(k, len(self)), params=params)
+        is_known = (places >= 0) & (places < len(self))
+        return distances, np.where(is_known, self.ids[np.where(is_known, places, 0)], -1)
+
+    def _search_together(self, queries: AnyArray, k: int, chosen: BoolArray | None) -> tuple[FloatArray, IntArray]:
+        """Compare many queries with all rows by products of matrices, a block of rows at a time."""
+        nearest = _Nearest(queries, self.engine.metric_type, min(k, len(self)))
+        for start in range(0, len(self), ROWS_TOGETHER):
+            vectors = self.engine.reconstruct_n(start, min(ROWS_TOGETHER, len(self) - start))
+            rows = slice(None) if chosen is None else chosen[start : start + ROWS_TOGETHER]
+            nearest.add(vectors[rows], self.ids[start : start + ROWS_TOGETHER][rows])
+        return nearest.distances, nearest.ids
+
+
+def probes_for(probes: int, share: float, lists: int, k: int, n_rows: int) -> int:
+    """Return how many lists to probe when a share of the rows is allowed: so many that they hold ``k`` rows twice."""
+    for_share = probes * max(1.0, SHARE_FACTOR / share)
+    for_count = 2 * k * lists / (share * n_rows)
+    return min(lists, int(np.ceil(max(for_share, for_count))))
+
+
+def flat_part(block: PointBlock, scoring: Scoring) -> VectorPart:
+    """Return points in memory, all of which are compared."""
+    faiss = search_package("faiss")
+    ids, contents, _, vectors = block
+    if scoring.metric == "hamming":
+        engine = faiss.IndexBinaryFlat(8 * vectors.shape[1])
+        engine.add(np.ascontiguousarray(vectors))
+    else:
+        engine = faiss.index_factory(vectors.shape[1], "SQfp16", _metric(scoring))
+        # The codes of faiss are the float16 numbers as they are: no detour through float32.
+        faiss.copy_array_to_vector(np.ascontiguousarray(vectors).view(np.uint8).ravel(), engine.codes)
+        engine.ntotal = len(ids)
+    return VectorPart(engine, ids, contents)
+
+
+def list_count(n_rows: int) -> int:
+    """Return among how many lists so many rows are split.
+
+    >>> list_count(1_000_000)
+    2048
+    """
+    return int(2 ** round(np.log2(2 * n_rows**0.5)))
+
+
+def inverted_part(
+    training: AnyArray, queries: AnyArray, blocks: Callable[[], Iterator[PointBlock]], n_rows: int, scoring: Scoring
+) -> VectorPart:
+    """Return inverted lists over the points of all blocks, tuned on queries to a recall."""
+    width = training.shape[1]
+    if width >= MIN_CODED_WIDTH and width % 2 == 0:
+        # Codes of 4 bits for two numbers are scanned five times as fast as numbers of 8 bits; the stored rows of what
+        # they find are compared anyway.
+        part = _inverted_part(f"PQ{width // 2}x4fs", training, queries, blocks, n_rows, scoring)
+        if part.recall >= TARGET_RECALL:
+            return part
+    return _inverted_part("SQ8", training, queries, blocks, n_rows, scoring)
+
+
+def _inverted_part(
+    codes: str,
+    training: AnyArray,
+    queries: AnyArray,
+    blocks: Callable[[], Iterator[PointBlock]],
+    n_rows: int,
+    scoring: Scoring,
+) -> VectorPart:
+    faiss = search_package("faiss")
+    engine = faiss.index_factory(training.shape[1], f"IVF{list_count(n_rows)},{codes}", _metric(scoring))
+    engine.cp.niter = TRAINING_ROUNDS
+    engine.train(training.astype(np.float32))
+    truth, masked = (_Nearest(queries, _metric(scoring), NEIGHBOURS) for _ in range(2))
+    ids, contents, allowed = [], [], []
+    rng = np.random.default_rng(0)
+    for block in blocks():
+        vectors = block[3].astype(np.float32)
+        engine.add(vectors)
+        chosen = rng.random(len(vectors)) < TUNING_SHARE
+        truth.add(vectors, block[0])
+        masked.add(vectors[chosen], block[0][chosen])
+        ids.append(block[0])
+        contents.append(block[1])
+        allowed.append(chosen)
+    all_ids = np.concatenate(ids)
+    # The mask of the trial is by row: as if each row were a content of its own.
+    trial = VectorPart(engine, all_ids, np.arange(len(all_ids)), PROBES)
+    mask = np.concatenate(allowed)
+    lists, probes = int(engine.nlist), PROBES
+    while True:
+        trial = VectorPart(engine, all_ids, trial.contents, probes)
+        recall = min(truth.recall(trial, None), masked.recall(trial, mask))
+        if recall >= TARGET_RECALL or probes >= lists:
+            return VectorPart(engine, all_ids, np.concatenate(contents), probes, recall)
+        probes = min(lists, probes + max(1, probes // 4))
+
+
+class _Nearest:
+    """The ``k`` nearest points of some queries, found while all points pass by."""
+
+    def __init__(self, queries: AnyArray, metric: int, k: int) -> None:
+        self._queries = np.ascontiguousarray(queries, dtype=np.float32)
+        self._metric, self._k = metric, k
+        self._sign = 1 if metric == search_package("faiss").METRIC_L2 else -1
+        self.distances = np.zeros((len(queries), 0), dtype=np.float32)
+        self.ids = np.zeros((len(queries), 0), dtype=np.int64)
+
+    def add(self, vectors: FloatArray, ids: IntArray) -> None:
+        """Compare more points."""
+        if not len(ids):
+            return
+        found, places = search_package("faiss").knn(self._queries, vectors, min(self._k, len(ids)), metric=self._metric)
+        distances, numbers = np.hstack([self.distances, found]), np.hstack([self.ids, ids[places]])
+        order = np.argsort(self._sign * distances, axis=1, kind="stable")[:, : self._k]
+        self.distances = np.take_along_axis(distances, order, axis=1)
+        self.ids = np.take_along_axis(numbers, order, axis=1)
+
+    def recall(self, part: VectorPart, allowed: BoolArray | None) -> float:
+        """Return the share of the nearest points that are among the candidates of a part."""
+        _, found = part.search(self._queries, MIN_CANDIDATES, allowed)
+        return float((self.ids[:, :, None] == found[:, None, :]).any(axis=2).mean())
+
+
+def _metric(scoring: Scoring) -> int:
+    faiss = search_package("faiss")
+    return int(faiss.METRIC_L2 if scoring.metric == "l2" else faiss.METRIC_INNER_PRODUCT)
+
+
+def write_part(derived: Path, model: int, side: PointKind, part: VectorPart, about: dict[str, Any]) -> None:
+    """Write a part as files of a folder of its own, whole or not at all, and remove older folders of the same side.
+
+    The caller has the lock of building: drafts that are there are those of builds that were killed.
+    """
+    faiss = search_package("faiss")
+    for abandoned in derived.glob(f"{DRAFT}*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    draft = derived / f"{DRAFT}{uuid.uuid4().hex[:12]}"
+    draft.mkdir(parents=True)
+    try:
+        write = faiss.write_index_binary if _is_binary(part.engine) else faiss.write_index
+        write(part.engine, str(draft / INDEX))
+        np.save(draft / ROWS, np.stack([part.ids, part.contents]))
+        checksums = {name: file_checksum(draft / name) for name in (INDEX, ROWS)}
+        covered = int(part.ids[-1])
+        note = {"covered": covered, "probes": part.probes, "recall": part.recall, "files": checksums, **about}
+        write_json(draft / NOTE, note)
+        make_durable(draft)
+        final = derived / f"points-{model}-{side}-{covered}"
+        if final.exists():
+            shutil.rmtree(final)
+        draft.rename(final)
+        for covered_before, folder in vector_folders(derived, model, side):
+            if covered_before < covered:
+                shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def read_part(folder: Path) -> VectorPart | None:
+    """Return the part of a folder, mapped; None where anything is missing or has another size."""
+    faiss = search_package("faiss")
+    try:
+        note = read_json(folder / NOTE)
+        if any(
+            damage_of(folder / name, known, all_bytes=known[0] <= CHECKED_BYTES)
+            for name, known in note["files"].items()
+        ):
+            return None
+        read = faiss.read_index_binary if note["form"] == "bits" else faiss.read_index
+        engine = read(str(folder / INDEX), faiss.IO_FLAG_MMAP_IFC)
+        ids, contents = np.load(folder / ROWS, mmap_mode="r", allow_pickle=False)
+        if not len(ids) == len(contents) == engine.ntotal:
+            return None
+        return VectorPart(engine, ids, contents, int(note["probes"]), float(note["recall"]))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return None
+
+
+def vector_folders(derived: Path, model: int | None = None, side: PointKind | None = None) -> list[tuple[int, Path]]:
+    """Return (covered id, folder) of the vector files of a model's side or of all, the newest first."""
+    found = []
+    for folder in derived.glob("points-*"):
+        match = _FOLDER.fullmatch(folder.name)
+        if match and model in (None, int(match[1])) and side in (None, match[2]):
+            found.append((int(match[3]), folder))
+    return sorted(found, reverse=True)
+
+
+def damage_of_vector_files(derived: Path, *, all_bytes: bool = True) -> dict[str, str]:
+    """Return what is wrong with vector files, by path below the folder. Removing their folder mends them."""
+    damage: dict[str, str] = {}
+    for _, folder in vector_folders(derived):
+        if not all((folder / name).exists() for name in (INDEX, ROWS, NOTE)):
+            # Nobody reads what is left of a folder whose removal was interrupted.
+            continue
+        if (wrong := damage_of_note(folder / NOTE)) is not None:
+            damage[f"{folder.name}/{NOTE}"] = wrong
+            continue
+        for name, known in read_json(folder / NOTE)["files"].items():
+            if (wrong := damage_of(folder / name, known, all_bytes=all_bytes)) is not None:
+                damage[f"{folder.name}/{name}"] = wrong
+    return damage
+
+
+def _is_binary(engine: Any) -> bool:
+    return "Binary" in type(engine).__name__

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from diptych.collection import Answers, Collection, UnknownRetrieverError
-from diptych.collection.searching.request import SearchRequest
+from diptych.collection.searching.query import SearchRequest
 from diptych.metrics import team_draft
 from diptych.service.clicks.click_log import ClickLog
 from diptych.service.clicks.interleavings import Interleaving
