@@ -24,7 +24,7 @@ EDITS = {
     )
 """,
     ),
-    "collection/searching/request.py": (
+    "collection/searching/query.py": (
         "        if self.k < 1 or self.offset < 0:",
         """\
         if self.min_rating is not None:
@@ -44,8 +44,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 from diptych.cli import main
 from diptych.collection import Collection
-from diptych.collection.searching.query import Query
-from diptych.collection.searching.query import SearchRequest
+from diptych.collection.searching.query import Query, SearchRequest
 from diptych.service.app import create_app
 from diptych.service.settings import Settings
 
