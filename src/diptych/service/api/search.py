@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 from diptych.collection import Answer, Answers, Filter, Item, Term, parse_query
 from diptych.collection import Query as SearchQuery
 from diptych.collection.searching import options as library
-from diptych.collection.searching import request as library_request
+from diptych.collection.searching import query as library_query
 from diptych.collection.searching.options import Target
 from diptych.collection.searching.query import HYBRID_OF_MODE, MAX_QUERY_CHARACTERS, MAX_TERMS
 from diptych.collection.store.facets import Facet
@@ -375,7 +375,7 @@ def run_search(
         raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
     if options.offset > limits.deepest_answer:
         raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
-    request = library_request.SearchRequest(
+    request = library_query.SearchRequest(
         SearchQuery(tuple(term.term(context) for term in terms)),
         k=options.limit,
         offset=options.offset,
