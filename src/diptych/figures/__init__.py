@@ -1,5 +1,4 @@
-"""Results as figures: precision–recall, cumulative match, confusion, categories, sensitivity, length of codes
-and groups of queries.
+"""Results as figures: precision–recall, cumulative match, confusion, categories and groups of queries.
 
 Every function takes measured results and returns a matplotlib ``Figure``; :func:`save_figure` writes it so that equal
 figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'``.
@@ -7,7 +6,6 @@ figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'`
 
 from diptych.figures.embedding_map import embedding_map
 from diptych.figures.group_results import category_bars, confusion, noise_curves, query_group_bars, visual_shares
-from diptych.figures.parameter_curves import bit_budget, sensitivity
 from diptych.figures.retrieval_curves import (
     cmc,
     method_precision_recall,
@@ -19,7 +17,6 @@ from diptych.figures.retrieval_examples import retrieval_examples
 from diptych.figures.style import require_matplotlib, save_figure
 
 __all__ = [
-    "bit_budget",
     "category_bars",
     "cmc",
     "confusion",
@@ -33,6 +30,5 @@ __all__ = [
     "require_matplotlib",
     "retrieval_examples",
     "save_figure",
-    "sensitivity",
     "visual_shares",
 ]

@@ -80,13 +80,13 @@ def paper_table(results: StoredResults, task: str) -> Table:
     """Return a table of Menon et al. (2015): MAP and what was chosen, each beside what they print."""
     place = _declared(task)
     rows: list[tuple[str, ...]] = []
-    group = None
+    group = ""
     names = [method.name for one in declared_tasks() if one.name == task for method in one.methods]
     for name in names:
         for record in results.folds(task, name):
             if record.group != group:
                 group = record.group
-                rows.append((f"*{group.lower()}*", *[""] * 10) if group else ("",) * 11)
+                rows.append((f"*{group.lower()}*", *[""] * 10))
             rows.append(_beside_paper(record, place))
     headings = [part for way in ("image query", "text query", "average") for part in (way, "paper")]
     title = f"{place[1]} of {place[2]}"
@@ -152,6 +152,16 @@ def seeds_table(results: StoredResults, task: str, way: Direction) -> Table:
     names = [_MEASURES.get(key, key) for key in keys]
     papers = [f"paper: {_MEASURES.get(key, key).partition(' ')[0]}" for key in beside]
     return Table(f"{task}, {way}", (way.replace("_", " "), *names, *papers), tuple(rows))
+
+
+def varied_table(results: StoredResults, task: str) -> Table:
+    """Return MAP at each value of the parameter that a task varies, in both directions."""
+    (declared,) = [one for one in declared_tasks() if one.name == task]
+    found = [_records(results, task, method.name) for method in declared.methods]
+    values = [method.title.rpartition(" ")[2] for method in declared.methods]
+    rows = [(way.replace("_", " "), *(_mean(records, way=way) for records in found)) for way in DIRECTIONS]
+    name = declared.methods[0].title.rpartition(" ")[0]
+    return Table(declared.title, (name, *values), tuple(rows))
 
 
 def seen_unseen(results: StoredResults, *methods: str) -> Table:
@@ -257,6 +267,7 @@ def costa_pereira_table(results: StoredResults, task: str, name: str) -> Table:
 MAKERS: Mapping[str, Callable[..., Table]] = {
     "paper": paper_table,
     "seeds": seeds_table,
+    "varied": varied_table,
     "seen-unseen": seen_unseen,
     "standard": standard_splits,
     "measures": measures_table,

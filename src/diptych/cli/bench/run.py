@@ -188,18 +188,32 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
     first = records[0]
     main = next(iter(first.measures))
     console.print(f"{first.task}: {first.features}\n", style="bold", markup=False)
-    listing = table(bold("method"), *numbers("image query", "text query", "average", "± folds", "folds", "seconds"))
+    printed = {record.method: _printed(record, main) for record in records}
+    beside = numbers("paper") if any(value is not None for value in printed.values()) else []
+    columns = numbers("image query", "text query", "average"), beside, numbers("± folds", "folds", "seconds")
+    listing = table(bold("method"), *(column for part in columns for column in part))
     methods = {name: list(group) for name, group in groupby(records, key=lambda record: record.method)}
     for group in sorted(methods.values(), key=lambda group: -fmean([one.average(main) for one in group])):
         ways = [f"{fmean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
         averages = [record.average(main) for record in group]
         seconds = fmean([sum(record.seconds.values()) for record in group])
         spread = f"{stdev(averages):.4f}" if len(group) > 1 else "–"
-        cells = [group[0].method_title, *ways, f"{fmean(averages):.4f}", spread, str(len(group)), f"{seconds:.2f}"]
-        listing.add_row(*cells)
+        paper = [or_dash(printed[group[0].method], ".4f")] if beside else []
+        means = [*ways, f"{fmean(averages):.4f}", *paper]
+        listing.add_row(group[0].method_title, *means, spread, str(len(group)), f"{seconds:.2f}")
     console.print(listing)
     chance = fmean([fmean(record.chance[main].values()) for record in records])
     console.print(f"\n{main.replace('AP()', 'MAP')}, mean over folds; chance {chance:.4f}.", markup=False)
+
+
+def _printed(record: Record, measure: str) -> float | None:
+    """Return the mean of both directions that a paper prints for the method on this task, or None."""
+    from diptych.benchmark import declared_tasks
+    from diptych.benchmark.published import printed_beside
+
+    place = next((task.printed for task in declared_tasks() if task.name == record.task), None)
+    values = printed_beside(place, record.method_title).get(measure) if place else None
+    return fmean(values.values()) if values else None
 
 
 _MOST = 20

@@ -1,4 +1,4 @@
-"""Figures that compare methods and values of a parameter."""
+"""Figures that compare methods."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from diptych.errors import InvalidInputError
-from diptych.figures import method_precision_recall, save_figure, sensitivity
+from diptych.figures import method_precision_recall, save_figure
 from diptych.figures.retrieval_curves import MAX_PRECISION_RECALL_METHODS
-from diptych.figures.style import COLOURS
 
 CURVE = {"image_query": [0.6, 0.4, 0.2], "text_query": [0.5, 0.3, 0.1]}
 
@@ -29,17 +28,6 @@ def test_each_method_is_a_line_of_its_own_look_in_both_panels():
 def test_methods_that_cannot_be_told_apart_are_refused(count):
     with pytest.raises(InvalidInputError, match=f"one to {MAX_PRECISION_RECALL_METHODS} methods"):
         method_precision_recall({str(number): CURVE for number in range(count)})
-
-
-@pytest.mark.parametrize(("values", "scale"), [((1, 5, 10), "log"), ((0.01, 0.5, 1.0), "linear")])
-def test_a_sensitivity_curve_shows_mean_and_deviation(values, scale):
-    figure = sensitivity(values, CURVE, {way: [0.01, 0.02, 0.03] for way in CURVE}, label="S")
-    axes = figure.axes[0]
-    assert axes.get_xscale() == scale
-    for line, band, way in zip(axes.get_lines(), axes.collections, CURVE, strict=True):
-        assert np.allclose(line.get_ydata(), CURVE[way])
-        assert line.get_color() == COLOURS[way]
-        assert band.get_paths()[0].get_extents().y1 == pytest.approx(CURVE[way][0] + 0.01)
 
 
 def test_equal_figures_are_equal_files(tmp_path):
