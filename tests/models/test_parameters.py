@@ -55,8 +55,8 @@ def test_every_number_of_a_method_says_what_it_may_be(model: CrossModalModel) ->
 
 
 def test_a_fit_refuses_wrong_parameters_before_its_rows() -> None:
-    with pytest.raises(InvalidInputError, match=r"regularization must be a number in \[0, inf\), got -1"):
-        CCA(regularization=-1).fit(np.eye(3), np.eye(3))
+    with pytest.raises(InvalidInputError, match=r"weight_power must be a number in \[0, inf\), got -1"):
+        CCA(weight_power=-1).fit(np.eye(3), np.eye(3))
 
 
 def test_bounds_are_in_the_message() -> None:

@@ -37,9 +37,9 @@ def check_parameters(model: Any) -> None:
     """Raise for a parameter that is not what its type says: a number in an interval, a count or one of some words.
 
     >>> from diptych.models import CCA
-    >>> check_parameters(CCA(regularization=-1))
+    >>> check_parameters(CCA(weight_power=-1))
     Traceback (most recent call last):
-    diptych.errors.InvalidInputError: regularization, if not 'auto', must be a number in [0, inf), got -1
+    diptych.errors.InvalidInputError: weight_power must be a number in [0, inf), got -1
     """
     cls: Any = type(model)
     for name, kind in _declared(cls).items():
