@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,27 +23,19 @@ from diptych.models.neural.mnil._plan import (
 )
 
 
+@dataclass(frozen=True)
 class TrainedNetworks:
     """Encodes with the arrays that a training left, which may lack a side; a network is made when it is first asked.
 
     ``side`` is that of the squares that pictures are squeezed into, ``edge`` that of the middle which is looked at.
     """
 
-    def __init__(
-        self,
-        arrays: Mapping[ItemSide, Arrays],
-        plan: ConvolutionPlan | None,
-        normalization: Normalization,
-        *,
-        side: int,
-        edge: int,
-    ) -> None:
-        self._arrays = arrays
-        self._plan = plan
-        self._normalization = normalization
-        self._side = side
-        self._edge = edge
-        self._networks: dict[ItemSide, Any] = {}
+    arrays: Mapping[ItemSide, Arrays]
+    plan: ConvolutionPlan | None
+    normalization: Normalization
+    side: int
+    edge: int
+    networks: dict[ItemSide, Any] = field(default_factory=dict)
 
     def features_to_points(self, images: Any) -> AnyArray:
         """Return the points of rows of an encoder's features."""
@@ -71,36 +63,30 @@ class TrainedNetworks:
 
         return self._run("text", len(lengths), inputs)
 
-    def write(self, side: ItemSide, folder: Path) -> None:
-        """Write one network into ``folder``."""
-        (folder / "network.onnx").write_bytes(self._content(side))
-
     def _pixels(self, pictures: Sequence[Any] | AnyArray, block: slice) -> AnyArray:
-        made = np.stack([square(pictures[row], self._side) for row in range(block.start, block.stop)])
-        corner = (self._side - self._edge) // 2
-        middle = slice(corner, corner + self._edge)
+        made = np.stack([square(pictures[row], self.side) for row in range(block.start, block.stop)])
+        corner = (self.side - self.edge) // 2
+        middle = slice(corner, corner + self.edge)
         return np.ascontiguousarray(made[:, middle, middle])
 
     def _run(self, side: ItemSide, n_items: int, inputs: Callable[[slice], dict[str, AnyArray]]) -> AnyArray:
-        network = self._network(side)
-        return np.concatenate([network.run("points", inputs(block)) for block in row_blocks(n_items, 64)])
+        if side not in self.networks:
+            from diptych.encoders.networks.onnx_network import Network
 
-    def _network(self, side: ItemSide) -> Any:
-        from diptych.encoders.networks.onnx_network import Network
+            self.networks[side] = Network(self.content(side))
+        run = self.networks[side].run
+        return np.concatenate([run("points", inputs(block)) for block in row_blocks(n_items, 64)])
 
-        if side not in self._networks:
-            self._networks[side] = Network(self._content(side))
-        return self._networks[side]
-
-    def _content(self, side: ItemSide) -> bytes:
+    def content(self, side: ItemSide) -> bytes:
+        """Return one network as an ONNX file."""
         if side == "text":
-            return text_tower(self._of("text"), self._normalization)
-        return image_tower(self._plan, self._of("image"), self._edge, self._normalization)
+            return text_tower(self._of("text"), self.normalization)
+        return image_tower(self.plan, self._of("image"), self.edge, self.normalization)
 
     def _of(self, side: ItemSide) -> Arrays:
-        if side not in self._arrays:
+        if side not in self.arrays:
             raise InvalidInputError(f"this model was parted and holds no {side} side; use the whole model")
-        return self._arrays[side]
+        return self.arrays[side]
 
 
 def image_tower(plan: ConvolutionPlan | None, arrays: Arrays, side: int, normalization: Normalization) -> bytes:

@@ -231,7 +231,7 @@ class MNiL(MNiLParameters):
         for side in get_args(ItemSide):
             target = Path(folder) / side
             target.mkdir(parents=True, exist_ok=True)
-            self._trained().write(side, target)
+            (target / "network.onnx").write_bytes(self._trained().content(side))
 
     def encode_words(self, texts: Sequence[str]) -> tuple[AnyArray, AnyArray]:
         """Return the word numbers of texts, padded with zeros, and their lengths: what the text network takes."""
