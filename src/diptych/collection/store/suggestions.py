@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
+
+from diptych.arrays import IntArray
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.values import LABEL
@@ -47,7 +50,7 @@ class CaptionCounts:
 
         self._function_words = FUNCTION_WORDS
         self._counts: Counter[str] = Counter()
-        self._sorted: list[str] = []
+        self._sorted: tuple[list[str], IntArray] = [], np.zeros(0, dtype=np.int64)
 
     def add(self, captions: Iterable[str]) -> None:
         """Count more captions."""
@@ -56,15 +59,18 @@ class CaptionCounts:
             telling = [word if self._is_telling(word) else "" for word in words]
             self._counts.update(filter(None, telling))
             self._counts.update(f"{one} {other}" for one, other in pairwise(telling) if one and other)
-        self._sorted = sorted(key for key, n in self._counts.items() if n >= MIN_PHRASE_COUNT or " " not in key)
+        known = sorted(key for key, n in self._counts.items() if n >= MIN_PHRASE_COUNT or " " not in key)
+        self._sorted = known, np.array([self._counts[key] for key in known], dtype=np.int64)
 
     def _is_telling(self, word: str) -> bool:
         return len(word) >= 2 and word not in self._function_words and not word.isdigit()
 
-    def beginning_with(self, beginning: str) -> dict[str, int]:
-        """Return the words and phrases with a beginning, and how often each occurs."""
-        first, last = (bisect_left(self._sorted, key) for key in (beginning, f"{beginning}\U0010ffff"))
-        return {key: self._counts[key] for key in self._sorted[first:last]}
+    def beginning_with(self, beginning: str, limit: int) -> dict[str, int]:
+        """Return the most frequent words and phrases with a beginning, and how often each occurs."""
+        known, times = self._sorted
+        first, last = (bisect_left(known, key) for key in (beginning, f"{beginning}\U0010ffff"))
+        best = first + np.argsort(-times[first:last], kind="stable")[:limit]
+        return {known[place]: int(times[place]) for place in best.tolist()}
 
 
 class SuggestionCache:
@@ -89,9 +95,9 @@ class SuggestionCache:
         found: dict[str, Suggestion] = {}
         for head, rest in _endings(prefix):
             beginning = rest.casefold()
-            counts = captions.beginning_with(beginning)
+            named = {key: n for key, (_, n) in labels.items() if key.startswith(beginning)}
             # A label stands for itself wherever it is a word of captions too.
-            counts |= {key: n for key, (_, n) in labels.items() if key.startswith(beginning)}
+            counts = captions.beginning_with(beginning, limit + len(named)) | named
             for key in sorted(counts, key=lambda key: (-counts[key], key))[:limit]:
                 kind: SuggestionKind = "label" if key in labels else "caption"
                 text = head + (labels[key][0] if key in labels else key)
