@@ -93,6 +93,7 @@ def test_a_person_searches(terminal: Terminal) -> None:
     assert max(map(len, shown.splitlines())) <= 80
     terminal.type("nowhere.jpg")
     terminal.wait_for("error: there is no picture 'nowhere.jpg'")
+    terminal.wait_for("search> ", times=3)
     terminal.type("\x04")
     assert terminal.close() == 0
 

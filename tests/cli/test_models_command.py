@@ -226,10 +226,6 @@ def test_pictures_are_indexed_by_the_name_of_a_model(
     assert str(world.collection) in run("models", "remove", "clip-b32", "--yes").stderr
 
 
-def test_a_service_indexes_with_the_model_it_is_told(run: Run, models: Path, tmp_path: Path) -> None:
-    assert "--model is for indexing" in run("serve", tmp_path, "--model", "clip-b32").stderr
-
-
 def test_a_folder_that_is_exported_already_is_refused(run: Run, tmp_path: Path) -> None:
     result = run("models", "export", str(FIXTURES / "exported"), "--to", str(tmp_path / "twice"))
     assert (result.exit_code, list(tmp_path.glob("twice*"))) == (2, [])

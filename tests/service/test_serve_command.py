@@ -290,7 +290,6 @@ def test_a_folder_that_was_never_indexed_says_how(tmp_path: Path) -> None:
     result = run(tmp_path / "holiday")
     assert result.exit_code == 2
     assert "diptych index" in result.stderr
-    assert "--index" in result.stderr
     assert "does not exist" in run(tmp_path / "nowhere").stderr
 
 

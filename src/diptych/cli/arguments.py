@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from diptych.encoders import Concatenated, Encoder
@@ -18,9 +20,6 @@ from diptych.lazy_exports import import_exports
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever
-
-_PYTHON_WORDS = {"True": True, "False": False, "None": None}
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 # A plus joins encoders only where a name follows, so that numbers such as 1e+5 and most paths may hold one.
 _JOINED = re.compile(r"\+(?=\s*[A-Za-z]\w*\s*(?:[:+]|$))")
@@ -33,12 +32,10 @@ def parse_value(text: str) -> Any:
     >>> [parse_value(text) for text in ("9", "1e-3", ".5", "true", "None", "null", "pearson", '"9"', "[1, 2]")]
     [9, 0.001, 0.5, True, None, None, 'pearson', '9', [1, 2]]
     """
-    if text in _PYTHON_WORDS:
-        return _PYTHON_WORDS[text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return float(text) if _NUMBER.fullmatch(text) else text
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError):
+            return read(text)
+    return text
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
@@ -112,42 +109,29 @@ def _build_one(typed: str, modality: Modality, option: str) -> Encoder:
     for parameter in parameters:
         if parameter not in known:
             raise UnknownNameError(f"parameter of {cls.__name__}", parameter, known)
-    hints = parameter_types(cls)
-    checked = {key: _checked(value, hints.get(key, Any), f"{key!r} of {name}") for key, value in parameters.items()}
-    missing = [key for key, about in known.items() if about.default is about.empty and key not in checked]
+        if isinstance(parameters[parameter], list):
+            # JSON has lists only.
+            parameters[parameter] = tuple(parameters[parameter])
+        value, hint = parameters[parameter], parameter_types(cls).get(parameter, Any)
+        if not _fits(value, hint):
+            takes = hint.__name__ if isinstance(hint, type) else hint
+            raise InvalidInputError(f"{parameter!r} of {name} cannot be {value!r}; it takes {takes}")
+    missing = [key for key, about in known.items() if about.default is about.empty and key not in parameters]
     if missing:
         raise InvalidInputError(f"{cls.__name__} needs {missing[0]!r}: {option} {cls.__name__}:{missing[0]}=...")
-    return cls(**checked)
+    return cls(**parameters)
 
 
-def _checked(value: Any, hint: Any, what: str) -> Any:
-    # JSON has lists only.
-    value = tuple(value) if isinstance(value, list) else value
-    if not _is_of_type(value, hint):
-        raise InvalidInputError(f"{what} cannot be {value!r}; it takes {_describe_type(hint)}")
-    return value
-
-
-def _is_of_type(value: Any, hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return any(_is_of_type(value, part) for part in get_args(hint))
-    if origin is Literal:
+def _fits(value: Any, hint: Any) -> bool:
+    """Return True if a value is of a type; an int is a float, too, and a bool is neither."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is Literal:
         return value in get_args(hint)
-    kind = origin or hint
-    if not isinstance(kind, type):
-        return True
+    kind = get_origin(hint) or hint
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
-    return isinstance(value, kind)
-
-
-def _describe_type(hint: Any) -> str:
-    if get_origin(hint) in (Union, UnionType, Literal):
-        return " or ".join(_describe_type(part) for part in get_args(hint))
-    if hint is NoneType:
-        return "None"
-    return hint.__name__ if isinstance(hint, type) else repr(hint)
+    return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def load_retriever(name: str) -> Retriever:

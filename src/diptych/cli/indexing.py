@@ -209,7 +209,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, re
             # The same points; what may have changed is the calibration.
             collection.set_retriever(retriever)
         else:
-            with stages.count("reencode", f"changing to the search model {retriever.name}") as advance:
+            with stages.run("reencode", f"changing to the search model {retriever.name}") as advance:
                 collection.set_retriever(retriever, progress=lambda step: advance(step.done, step.total))
         return collection
     if request.precision != "auto":
@@ -217,7 +217,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, re
 
         check_precision(collection.retriever, request.precision)
     if status.stale:
-        with stages.count("reencode", "finishing the change of search model") as advance:
+        with stages.run("reencode", "finishing the change of search model") as advance:
             collection.reencode(progress=lambda step: advance(step.done, step.total))
     return collection
 
@@ -244,7 +244,7 @@ def add_pictures(
     from diptych.retriever.precision import describe_encoding
 
     try:
-        with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
+        with stages.run("index", f"indexing {counted(len(records), 'picture')}") as advance:
 
             def show(step: AddProgress) -> None:
                 if not step.slowest and step.done < step.total and not elsewhere:

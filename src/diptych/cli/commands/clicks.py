@@ -226,7 +226,7 @@ def queries(
     names = [name for file in vocabulary or [] for name in read_vocabulary(file)]
     with stages.run("read", "reading the log"):
         logged = read_queries(log)
-    with stages.count("measure", "measuring queries") as advance:
+    with stages.run("measure", "measuring queries") as advance:
         report = analyse_queries(logged, Visualness(names), top=top, advance=advance)
     if as_json:
         print_json(report)

@@ -243,7 +243,7 @@ def print_changes(report: AddReport, stages: Stages, *, verbose: bool, as_json: 
 def _look_closer(doing: str, read: Callable[..., ReadingReport], stages: Stages) -> None:
     """Read what earlier runs have not read, each picture once; an interruption keeps what is done."""
     try:
-        with stages.count("read", doing) as advance:
+        with stages.run("read", doing) as advance:
             report = read(progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         stages.note("stopped; what was read is kept and searchable, the same command goes on")

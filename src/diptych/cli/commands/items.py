@@ -57,7 +57,7 @@ def add(
     metadata = parse_assignments(meta or [], "--meta")
     with open_collection(collection, quiet=quiet) as opened:
         records = _described_records(opened, paths or [], (caption or [], label or [], metadata), replace=replace)
-        with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
+        with stages.run("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
         report_skipped(report.skipped, opened.folder / SKIPPED_FILE, stages, verbose=False)
         facts = {"collection": opened.place, "items": len(opened), **counts(report)}

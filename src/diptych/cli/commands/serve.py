@@ -20,17 +20,16 @@ import typer
 from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, place_of, shown_path
-from diptych.cli.console.progress import Stages
-from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, ModelOption, folder_or_address
+from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, folder_or_address
 from diptych.data.remote_files import full_path, is_remote
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
     from diptych.service.settings import Settings
 
-_PACKAGES = ["fastapi", "httpx", "prometheus_client", "pydantic_settings", "python_multipart", "structlog", "uvicorn"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_KEPT_SECONDS = 60.0
+PACKAGES = ("fastapi", "httpx", "prometheus_client", "pydantic_settings", "python_multipart", "structlog", "uvicorn")
+ADDRESS_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SIGN_IN_PAGE_S = 60.0
 
 
 def serve(
@@ -62,8 +61,6 @@ def serve(
             "collection.",
         ),
     ] = None,
-    index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
-    retriever: ModelOption = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Follow the folders of pictures and bring in what changes.")
     ] = False,
@@ -107,7 +104,8 @@ def serve(
     token, or the page of somebody who signed in: --open does that, and so does the address printed for it, once.
     Ctrl+C finishes what is running and ends.
     """
-    check_packages()
+    if any(find_spec(package) is None for package in PACKAGES):
+        raise MissingPackageError("serving", "'diptych[serve]'")
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
     from diptych.service.operations.server import launch, listen
@@ -116,7 +114,7 @@ def serve(
 
     token = configured_token(token_file)
     is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
-    collections = served_collections(folders or [], name or [], index=index, retriever=retriever, quiet=quiet)
+    collections = served_collections(folders or [], name or [])
     roots = named_roots(folders or [], collections, root or [])
     replicas = named_replicas(collections, replica or [])
     for called, place in collections.items():
@@ -159,33 +157,15 @@ def serve(
         launch(settings, listening, log_format=log_format, quiet=quiet)
 
 
-def check_packages() -> None:
-    """Raise where a package that serving needs is not installed."""
-    if any(find_spec(package) is None for package in _PACKAGES):
-        raise MissingPackageError("serving", "'diptych[serve]'")
-
-
-def served_collections(
-    folders: Sequence[Path | str],
-    names: Sequence[str],
-    *,
-    index: bool = False,
-    retriever: str | None = None,
-    quiet: bool = False,
-) -> dict[str, Path | str]:
+def served_collections(folders: Sequence[Path | str], names: Sequence[str]) -> dict[str, Path | str]:
     """Return the place of each collection by the name that addresses use."""
     from diptych.collection.state import recorded_root
 
-    if index and not folders:
-        raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
-    if retriever is not None and not index:
-        raise InvalidInputError("--model is for indexing, which --index does first; add it, or leave --model out")
-    places = [_served_collection(place_of(folder), retriever, index=index, quiet=quiet) for folder in folders]
-    places = places or [find_collection(None).place]
+    places = [_served_collection(place_of(folder)) for folder in folders] or [find_collection(None).place]
     if names:
         _check_given_for_each("--name", names, places)
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not ADDRESS_NAME.fullmatch(name):
             raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
@@ -260,26 +240,26 @@ def unique_names(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _served_collection(folder: Path | str, retriever: str | None, *, index: bool, quiet: bool) -> Path | str:
-    from diptych.cli.indexing import IndexRequest, index_folder
-
+def _served_collection(folder: Path | str) -> Path | str:
     if isinstance(folder, str) or is_collection(folder):
         return folder
     place = new_collection(folder, None).place if folder.is_dir() else folder
-    if index:
-        return index_folder(IndexRequest(folder, retriever=retriever), Stages(quiet=quiet)).place
-    if not is_collection(place):
-        state = "is no collection yet" if folder.exists() else "does not exist"
-        remedy = f"make it one with: diptych index {shown_path(folder)}, or with --index"
-        raise InvalidInputError(f"{folder} {state}; {remedy if folder.exists() else 'name a folder of pictures'}")
-    return place
+    if is_collection(place):
+        return place
+    if folder.exists():
+        raise InvalidInputError(f"{folder} is no collection yet; make it one with: diptych index {shown_path(folder)}")
+    raise InvalidInputError(f"{folder} does not exist; name a folder of pictures")
 
 
 def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded: bool) -> bool:
     """Return True if others could reach a service, directly or through a proxy here; without a token they may not."""
     from diptych.service.security.tokens import no_token_message
 
-    if _is_this_machine(host) and not is_forwarded:
+    try:
+        is_local = ip_address(host).is_loopback
+    except ValueError:
+        is_local = host.lower() == "localhost"
+    if is_local and not is_forwarded:
         return False
     if token is None:
         raise InvalidInputError(no_token_message(host))
@@ -314,13 +294,6 @@ def tell_sign_in(address: str, settings: Settings) -> None:
         )
 
 
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
 def _open(address: str) -> None:
     """Open the page in the browser, whose connection waits on the listening socket until the service takes it.
 
@@ -331,5 +304,5 @@ def _open(address: str) -> None:
     with tempfile.NamedTemporaryFile("w", prefix="diptych-", suffix=".html", delete=False) as file:
         file.write(f'<meta http-equiv="refresh" content="0; url={escape(address)}">')
     webbrowser.open(Path(file.name).as_uri())
-    time.sleep(_KEPT_SECONDS)
+    time.sleep(SIGN_IN_PAGE_S)
     Path(file.name).unlink(missing_ok=True)

@@ -138,7 +138,7 @@ def backup(
     stages = Stages(quiet=quiet)
     if place.reason:
         stages.note(f"collection: {shown_path(place.place)} ({place.reason})")
-    with stages.count("backup", f"backing up {printable(shown_path(place.place))}") as advance:
+    with stages.run("backup", f"backing up {printable(shown_path(place.place))}") as advance:
         report = backup_collection(place.place, places[-1], progress=lambda step: advance(step.done, step.total))
     log = " and the click log" if report.has_click_log else ""
     print_outcome(
@@ -175,7 +175,7 @@ def restore(
     from diptych.collection.trusted_root import untrusted_root
 
     stages = Stages(quiet=quiet)
-    with stages.count("restore", f"restoring {printable(shown_path(source))}") as advance:
+    with stages.run("restore", f"restoring {printable(shown_path(source))}") as advance:
         report = restore_collection(source, target, root=root, progress=lambda step: advance(step.done, step.total))
     for problem in report.problems:
         stages.note(problem)
