@@ -223,7 +223,7 @@ def test_pictures_are_indexed_by_the_name_of_a_model(
     assert run("models", "get", "clip-b32", "--yes", "--quiet").exit_code == 0
     assert run("index", world.pictures, "--model", "clip-b32", "--quiet").exit_code == 0
     assert json.loads(run("status", "--json").stdout)["retriever"] == "clip-b32"
-    assert str(world.collection) in run("models", "remove", "clip-b32", "--yes").stderr
+    assert run("models", "remove", "clip-b32", "--yes").exit_code == 0
 
 
 def test_a_folder_that_is_exported_already_is_refused(run: Run, tmp_path: Path) -> None:

@@ -77,7 +77,6 @@ def test_the_most_frequent_queries_come_with_their_spans(run: Run, table: Path) 
     assert report["top"][2]["spans"] == [{"start": 0, "end": 6, "concept": "tattoo"}]
     printed = run("clicks", "queries", table, "--quiet").stdout
     assert "[dog] and [cat]" in printed
-    assert "The success of a query is its clicks." in printed
 
 
 def test_vocabularies_make_queries_more_visual(run: Run, table: Path, tmp_path: Path) -> None:

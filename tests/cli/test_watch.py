@@ -94,7 +94,7 @@ def test_a_folder_is_followed_until_ctrl_c(
 
 def test_changes_are_one_line_of_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     report = AddReport(added=2, skipped={str(Path.cwd() / "a.png"): "it is no picture"}, removed=["b.png"])
-    print_changes(report, Stages(), verbose=False, as_json=True)
+    print_changes(report, Stages(), as_json=True)
     said = capsys.readouterr()
     assert said.err == "a.png: it is no picture\n"
     assert said.out.count("\n") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -22,13 +22,11 @@ from diptych.cli.console.output import (
     confirm,
     facts_table,
     numbers,
-    or_dash,
     print_json,
     print_listing,
     print_outcome,
     print_table,
     results,
-    scores,
     whole,
     writing,
 )
@@ -268,79 +266,51 @@ def _queries_of_service(named: str | None) -> LoggedQueries:
 
 
 def print_queries(report: dict[str, Any]) -> None:
-    """Print what was asked, how visual it is, where it fails, and the most frequent queries."""
+    """Print what was asked, how visual it is, where it fails, and the most frequent queries; JSON has the rest."""
     console = results()
-    _print_facts(report)
+    length, visualness = report["length"], report["visualness"]
+    facts = {
+        "different queries": f"{report['queries']:,}",
+        "searches": "unknown" if report["searches"] is None else f"{report['searches']:,}",
+        "clicks": f"{report['clicks']:,.10g}",
+        "answered": f"{_percent(report['answered_share'])} of searches",
+        "no good match": f"{_percent(report['no_good_match_share'])} of searches",
+        "length": f"{length['mean']:.1f} words on average, the longest {length['longest']}",
+        "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
+        f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
+    }
+    console.print(facts_table(facts))
     _print_groups("By length", report["by_length"])
     _print_groups("By visualness", report["by_visualness"])
     if report["failing"]:
         _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"])
-    elif report["searches"] is not None:
-        console.print("\nNo group of one length and visualness is answered less often than the others.")
-    names = [name for name in report["thresholds"][0] if name != "threshold"]
-    _print_section(
-        "Share that is more visual than a threshold",
-        [*scores("threshold"), *numbers(*(name.removeprefix("share_of_") for name in names))],
-        [[f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names)] for row in report["thresholds"]],
-    )
-    _print_section(
-        "Spearman's rank correlation",
-        [bold("between"), *numbers("coefficient", "p")],
-        [
-            [" and ".join(row["between"]), or_dash(row["coefficient"], "+.3f"), _p(row["p_value"])]
-            for row in report["spearman"]
-        ],
-    )
-    meaning = "its clicks" if report["success"] == "clicks" else "the share of its searches with a click"
-    console.print(f"\nThe success of a query is {meaning}.")
-    knows_searches = bool(report["top"]) and "searches" in report["top"][0]
-    columns = numbers("visualness", *(("searches", "answered") if knows_searches else ()), "clicks")
-    rows = []
-    for row in report["top"]:
-        counts = [f"{row['searches']:,}", _percent(row["answered_share"])] if knows_searches else []
-        rows.append([row["marked"], f"{row['visualness']:.3f}", *counts, f"{row['clicks']:,.10g}"])
+    rows = [
+        [row["marked"], f"{row['visualness']:.3f}", f"{row.get('searches', 0):,}", f"{row['clicks']:,.10g}"]
+        for row in report["top"]
+    ]
     query = Column("query", overflow="fold", style="bold")
-    _print_section("Most frequent, [visible] words in brackets", [query, *columns], rows)
-
-
-def _print_section(title: str, columns: Sequence[str | Column], rows: Sequence[Sequence[str]]) -> None:
-    results().print()
-    print_table(columns, rows, results(), title)
-
-
-def _print_facts(report: dict[str, Any]) -> None:
-    length, visualness = report["length"], report["visualness"]
-    shares = {"answered": report["answered_share"], "no good match": report["no_good_match_share"]}
-    facts = {
-        "different queries": f"{report['queries']:,}",
-        **({} if report["searches"] is None else {"searches": f"{report['searches']:,}"}),
-        "clicks": f"{report['clicks']:,.10g}",
-        **{fact: f"{_percent(share)} of searches" for fact, share in shares.items() if share is not None},
-        "length": f"{length['mean']:.1f} words on average, half have up to {length['median']:g}, "
-        f"the longest {length['longest']}",
-        "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
-        f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
-    }
-    results().print(facts_table(facts))
+    console.print()
+    columns = [query, *numbers("visualness", "searches", "clicks")]
+    print_table(columns, rows, console, title="Most frequent, [visible] words in brackets")
 
 
 def _print_groups(title: str, groups: list[dict[str, Any]]) -> None:
-    knows_searches = "searches" in groups[0]
-    more = [*numbers("searches", "answered", "no good match"), whole("")] if knows_searches else []
-    rows = []
-    for group in groups:
-        cells = [f"{group['queries']:,}", _percent(group["share_of_queries"]), f"{group['clicks']:,.10g}"]
-        cells += [_percent(group["share_of_clicks"]), or_dash(group["clicks_per_query"], ",.2f")]
-        if knows_searches:
-            cells += [f"{group['searches']:,}", _percent(group["answered_share"])]
-            cells += [_percent(group["no_good_match_share"]), "fails" if group["fails"] else ""]
-        rows.append([group["group"], *cells])
-    _print_section(title, [bold("group"), *numbers("queries", "of all", "clicks", "of all", "per query"), *more], rows)
+    rows = [
+        [
+            group["group"],
+            f"{group['queries']:,}",
+            _percent(group["share_of_queries"]),
+            f"{group['clicks']:,.10g}",
+            _percent(group["share_of_clicks"]),
+            _percent(group.get("answered_share")),
+            "fails" if group.get("fails") else "",
+        ]
+        for group in groups
+    ]
+    results().print()
+    columns = [bold("group"), *numbers("queries", "of all", "clicks", "of all", "answered"), whole("")]
+    print_table(columns, rows, results(), title)
 
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def _p(value: float | None) -> str:
-    return "< 0.001" if value is not None and value < 0.001 else or_dash(value, ".3f")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from diptych._version import __version__
 from diptych.cli.console.output import check_folder, print_json, results
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
@@ -21,7 +21,6 @@ from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection, Record
-    from diptych.retriever import Retriever
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -44,17 +43,18 @@ def demo(
 
     stages = Stages(quiet=quiet)
     shown = choose_demo(data)
-    # Someone's own collection stays the one that commands mean.
-    is_own = last_collection() in (None, shown.folder.resolve())
-    option = "" if is_own else f" --collection {shown.folder}"
     console = results()
     with shown.open(stages) as collection:
+        # Someone's own collection stays the one that commands mean.
+        is_own = last_collection() in (None, collection.folder.resolve())
+        option = "" if is_own else f" --collection {collection.folder}"
         if is_own:
-            remember(shown.folder)
+            remember(collection.folder)
         pictures = collection.status().pictures
         if as_json:
             found = {query: [answer.path for answer in collection.search(query, 3)] for query in shown.examples}
-            print_json({"title": shown.title, "collection": shown.folder, "pictures": pictures, "searches": found})
+            facts = {"title": shown.title, "collection": collection.folder, "pictures": pictures}
+            print_json({**facts, "searches": found})
             return
         console.print(f"{shown.title}: {pictures:,} pictures", style="bold", soft_wrap=True)
         for query in shown.examples:
@@ -66,10 +66,10 @@ def demo(
     console.print("  diptych index FOLDER\n  diptych serve FOLDER")
     if page:
         console.print("\nThe page of the collection, until Ctrl+C:", style="bold")
-        _serve(shown, open_page=sys.stdin.isatty() and console.is_terminal)
+        _serve(collection.folder, shown.name, open_page=sys.stdin.isatty() and console.is_terminal)
 
 
-def _serve(shown: DemoCollection, *, open_page: bool) -> None:
+def _serve(folder: Path, name: str, *, open_page: bool) -> None:
     """Serve the collection to this machine until it is told to end, on the usual port or any that is free."""
     from diptych.cli.commands.serve import serve
     from diptych.service.operations.server import listen
@@ -79,7 +79,7 @@ def _serve(shown: DemoCollection, *, open_page: bool) -> None:
         listen(HOST, port).close()
     except InvalidInputError:
         port = 0
-    serve([str(shown.folder)], [shown.name], host=HOST, port=port, open_page=open_page, quiet=True)
+    serve([str(folder)], [name], host=HOST, port=port, open_page=open_page, quiet=True)
 
 
 @dataclass(frozen=True)
@@ -92,51 +92,32 @@ class DemoCollection:
     root: Path
     make_records: Callable[[], Sequence[Record]]
 
-    @property
-    def folder(self) -> Path:
-        """Where the collection is kept: in the user's cache, since it can be made again."""
-        from diptych.data import cache_folder
-
-        return cache_folder() / "demo" / self.name
-
     @contextmanager
     def open(self, stages: Stages) -> Iterator[Collection]:
-        """Make the collection, or bring it up to date, and open it."""
+        """Make the collection in the user's cache, or bring it up to date, and open it."""
         from diptych.cli.indexing import add_pictures
-
-        records = self.make_records()
-        with self._open_or_create(stages, len(records)) as collection:
-            add_pictures(collection, records, stages)
-            yield collection
-
-    def _open_or_create(self, stages: Stages, n_pictures: int) -> Collection:
-        from diptych.collection import Collection, CollectionError
+        from diptych.collection import Collection
+        from diptych.data import cache_folder
         from diptych.retriever import Retriever
         from diptych.retriever.precision import in_precision
 
+        records = self.make_records()
         with stages.run("retriever", "preparing the search model"):
             retriever = Retriever.default()
-        if is_collection(self.folder):
-            # A demonstration holds nothing of the user's own: what does not fit is made again.
-            with suppress(CollectionError):
-                collection = Collection.open(self.folder)
-                if collection.root == Path(os.path.abspath(self.root)) and _is_of(collection, retriever):
-                    return collection
-                collection.close()
-            shutil.rmtree(self.folder)
-        check_folder(self.folder)
-        with stages.run("precision", "preparing its networks"):
-            retriever = in_precision(retriever, "auto", n_pictures)
-        return Collection.create(self.folder, retriever, root=self.root)
-
-
-def _is_of(collection: Collection, retriever: Retriever) -> bool:
-    """Return True if a collection is searched by this retriever, or by one that it was taught since."""
-    from diptych.retriever.precision import in_eight_bits
-
-    active = collection.retrievers()[0]
-    same = (retriever.fingerprint, in_eight_bits(retriever).fingerprint)
-    return active.name != retriever.name or active.fingerprint in same
+        # Another version, search model or place of the photographs makes another collection.
+        made_of = f"{__version__} {retriever.fingerprint} {self.root.absolute()}"
+        digest = hashlib.sha256(made_of.encode()).hexdigest()[:8]
+        folder = cache_folder() / "demo" / f"{self.name}-{digest}"
+        if is_collection(folder):
+            collection = Collection.open(folder)
+        else:
+            check_folder(folder)
+            with stages.run("precision", "preparing its networks"):
+                retriever = in_precision(retriever, "auto", len(records))
+            collection = Collection.create(folder, retriever, root=self.root)
+        with collection:
+            add_pictures(collection, records, stages)
+            yield collection
 
 
 def choose_demo(data: DemoData) -> DemoCollection:

@@ -213,31 +213,30 @@ def _print_measures(outcome: Outcome) -> None:
 
 def _print_hash_codes(facts: HashCodeFacts) -> None:
     """Print whether the codes use their bits, and what opening the buckets near a query finds."""
-    columns = ("items", "distinct codes", "mean share of ones", "constant bits", "mean |correlation|", "bytes per item")
+    sides = (("images", facts.images), ("texts", facts.texts))
     rows = [
         [
             side,
-            f"{statistics.n_items:,}",
-            f"{statistics.distinct:,}",
-            f"{statistics.bit_balance:.3f}",
-            str(statistics.constant_bits),
-            f"{statistics.mean_abs_correlation:.3f}",
-            str(statistics.bytes_per_item),
+            f"{codes.n_items:,}",
+            f"{codes.distinct:,}",
+            f"{codes.bit_balance:.3f}",
+            str(codes.constant_bits),
+            f"{codes.mean_abs_correlation:.3f}",
         ]
-        for side, statistics in (("images", facts.images), ("texts", facts.texts))
+        for side, codes in sides
     ]
     console = results()
     console.print()
-    title = f"Codes of the test part, {facts.images.n_bits} bits"
-    print_table([bold("side"), *numbers(*columns)], rows, console, title=title)
+    title = f"Codes of the test part, {facts.images.n_bits} bits, {facts.images.bytes_per_item} bytes an item"
+    columns = numbers("items", "distinct codes", "mean share of ones", "constant bits", "mean |correlation|")
+    print_table([bold("side"), *columns], rows, console, title=title)
+    lookups = [(way.replace("_", " "), facts.lookups[way]) for way in DIRECTIONS]
     within = [
-        f"{way.replace('_', ' ')} {facts.lookups[way].precision(facts.radius):.4f} "
-        f"({facts.lookups[way].unanswered(facts.radius):.1%} find nothing)"
-        for way in DIRECTIONS
+        f"{way} {lookup.precision(facts.radius):.4f} ({lookup.unanswered(facts.radius):.1%} find nothing)"
+        for way, lookup in lookups
     ]
-    console.print(
-        f"\nPrecision within Hamming radius {facts.radius}, nothing found counts as zero: {', '.join(within)}."
-    )
+    told = f"Precision within Hamming radius {facts.radius}, nothing found counts as zero: {', '.join(within)}."
+    console.print(f"\n{told}")
 
 
 def _print_categories(outcome: Outcome) -> None:

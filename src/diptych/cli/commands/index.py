@@ -18,6 +18,7 @@ from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     DeviceOption,
     DurabilityOption,
+    JsonOption,
     KeptFacts,
     ModelOption,
     Precision,
@@ -121,8 +122,7 @@ def index(
             metavar="<dir>",
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make the pictures of a folder searchable.
@@ -150,7 +150,7 @@ def index(
         root=root,
     )
     outcome = index_folder(request, stages)
-    print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
+    print_index_report(outcome, stages, as_json=as_json)
     if (read_text or regions is not None) and outcome.status.pictures:
         from diptych.collection import Collection
 
@@ -164,13 +164,13 @@ def index(
     if watch:
         from diptych.cli.watching import watch_folder
 
-        show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
+        show = partial(print_changes, stages=stages, as_json=as_json)
         watch_folder(request, outcome, stages, show)
     elif outcome.status.pictures == 0:
         raise typer.Exit(1)
 
 
-def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *, verbose: bool) -> None:
+def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages) -> None:
     """Say which files were skipped and why: the first ten or all, and all of them in the file ``listing``.
 
     Files of kinds that cannot be read are counted by kind, in one line.
@@ -183,13 +183,12 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     kinds = unread_kinds(skipped)
     if kinds:
         stages.note(describe_unread(kinds))
-    if not verbose:
-        lines = [_reason_line(path, reason) for path, reason in skipped.items() if not unread_reason(path)]
+    lines = [_reason_line(path, reason) for path, reason in skipped.items() if not unread_reason(path)]
     if lines:
         stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
-    for line in lines if verbose else lines[:MAX_SHOWN]:
+    for line in lines[:MAX_SHOWN]:
         stages.note(f"  {line}")
-    if len(lines) > MAX_SHOWN and not verbose:
+    if len(lines) > MAX_SHOWN:
         stages.note(f"  and {len(lines) - MAX_SHOWN:,} more")
     stages.note(f"all of them are listed in {shown_path(listing)}")
 
@@ -199,10 +198,10 @@ def _reason_line(path: str, reason: str) -> str:
     return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
 
 
-def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
+def print_index_report(outcome: IndexOutcome, stages: Stages, *, as_json: bool) -> None:
     """Print the counts, list what was skipped, and say what to do next."""
     status, report = outcome.status, outcome.report
-    report_skipped(report.skipped, outcome.skipped_file, stages, verbose=verbose)
+    report_skipped(report.skipped, outcome.skipped_file, stages)
     if as_json:
         facts = {name: getattr(status, name) for name in ("pictures", "captions", "retriever")}
         print_json({"collection": without_password(outcome.place), **facts, **counts(report)})
@@ -230,9 +229,9 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     stages.note('search them: diptych search "two dogs on a beach"')
 
 
-def print_changes(report: AddReport, stages: Stages, *, verbose: bool, as_json: bool) -> None:
+def print_changes(report: AddReport, stages: Stages, *, as_json: bool) -> None:
     """Print what became of a batch of changes, on one line."""
-    for path, reason in islice(report.skipped.items(), None if verbose else MAX_SHOWN):
+    for path, reason in islice(report.skipped.items(), MAX_SHOWN):
         stages.note(_reason_line(path, reason))
     if as_json:
         print_json(counts(report), indent=None)

@@ -56,10 +56,10 @@ def add(
     stages = Stages(quiet=quiet)
     metadata = parse_assignments(meta or [], "--meta")
     with open_collection(collection, quiet=quiet) as opened:
-        records = _described_records(opened, paths or [], (caption or [], label or [], metadata), replace=replace)
+        records = _described_records(opened, paths or [], caption or [], label or [], metadata, replace=replace)
         with stages.run("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
-        report_skipped(report.skipped, opened.folder / SKIPPED_FILE, stages, verbose=False)
+        report_skipped(report.skipped, opened.folder / SKIPPED_FILE, stages)
         facts = {"collection": opened.place, "items": len(opened), **counts(report)}
         print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.place}", facts, as_json=as_json)
     if not report.changed and not report.unchanged:
@@ -67,30 +67,33 @@ def add(
 
 
 def _described_records(
-    collection: Collection, paths: list[Path], said: tuple[list[str], list[str], dict[str, Any]], *, replace: bool
+    collection: Collection,
+    paths: list[Path],
+    captions: list[str],
+    labels: list[str],
+    metadata: dict[str, Any],
+    *,
+    replace: bool,
 ) -> list[Record]:
     """Return a record for each picture, joined to what is known unless it is to ``replace`` that; or one of words."""
     from diptych.collection import Record
 
-    captions, labels, metadata = said
     if not paths and not captions:
         raise InvalidInputError("there is nothing to add; name pictures, or give the words of a text with --caption")
     if not paths:
         return [Record(captions=captions, labels=labels or None, metadata=metadata or None)]
+    pictures = list(_pictures(paths))
+    if replace:
+        return [Record(path, captions, labels, metadata) for path in pictures]
     records = []
-    for path in _pictures(paths):
-        if replace:
-            records.append(Record(path, captions, labels, metadata))
-            continue
+    for path in pictures:
         known = collection[path] if path in collection else Record(path)
-        records.append(
-            Record(
-                path,
-                tuple(dict.fromkeys((*(known.captions or ()), *captions))) if captions else None,
-                tuple(dict.fromkeys((*(known.labels or ()), *labels))) if labels else None,
-                {**(known.metadata or {}), **metadata} if metadata else None,
-            )
+        all_captions, all_labels = (
+            tuple(dict.fromkeys((*(old or ()), *new))) if new else None
+            for old, new in ((known.captions, captions), (known.labels, labels))
         )
+        all_metadata = {**(known.metadata or {}), **metadata} if metadata else None
+        records.append(Record(path, all_captions, all_labels, all_metadata))
     return records
 
 

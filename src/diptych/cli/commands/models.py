@@ -21,10 +21,10 @@ from diptych.cli.console.output import (
     print_outcome,
     results,
 )
-from diptych.cli.console.paths import is_collection, last_collection, printable, shown_path
+from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import download_progress
 from diptych.cli.options import DeviceOption, Group, JsonOption, QuietOption, YesOption, complete_model
-from diptych.errors import DiptychError, InvalidInputError, ModelFileError, counted
+from diptych.errors import InvalidInputError, ModelFileError, counted
 
 if TYPE_CHECKING:
     from diptych.hub.catalogue import ModelSource
@@ -410,7 +410,7 @@ def remove(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a model that was fetched, after naming the collections that need it."""
+    """Delete a model that was fetched."""
     from diptych.hub.catalogue import HUB_PREFIX, find_source
     from diptych.hub.getting import remove_model
     from diptych.hub.place import folder_of, partial_folder
@@ -420,30 +420,7 @@ def remove(
     is_name = Path(called).name == called and not called.startswith(".")
     if not is_name or not (folder.is_dir() or partial_folder(called).is_dir()):
         raise InvalidInputError(f"there is no model {name} here; `diptych models list` says which are")
-    users = _collections_with(called)
-    if users:
-        line = f"Collections that cannot be searched by new words without it: {', '.join(users)}"
-        notes().print(line, soft_wrap=True)
-    confirm(f"Delete {shown_path(folder)}?", yes=yes, told=f"{shown_path(folder)} would be deleted")
+    question = f"Delete {shown_path(folder)}? Collections indexed with it cannot be searched by new words without it."
+    confirm(question, yes=yes, told=f"{shown_path(folder)} would be deleted")
     remove_model(called)
-    facts = {"name": called, "folder": folder, "state": "removed", "collections": users}
-    print_outcome(f"{called} is removed.", facts, as_json=as_json)
-
-
-def _collections_with(name: str) -> list[str]:
-    """Return the collections that have a search model of this name, among those that commands find by themselves."""
-    from diptych.collection import Collection
-    from diptych.data.folders import cache_folder
-
-    here, last = Path.cwd(), last_collection()
-    places = [*(folder / ".diptych" for folder in (here, *here.parents)), *(cache_folder() / "collections").glob("*")]
-    users = []
-    for place in dict.fromkeys([*(one for one in places if is_collection(one)), *([] if last is None else [last])]):
-        try:
-            with Collection.open(place) as collection:
-                if any(stored.name == name for stored in collection.retrievers()):
-                    users.append(shown_path(place))
-        except DiptychError:
-            # One that cannot be opened cannot be searched either.
-            continue
-    return users
+    print_outcome(f"{called} is removed.", {"name": called, "folder": folder, "state": "removed"}, as_json=as_json)
