@@ -20,10 +20,7 @@ Relevance = Literal["auto", "label", "instance"]
 TieBreaking = Literal["expected", "random", "optimistic", "pessimistic"]
 Scaling = Literal["none", "l1", "l2", "hellinger"]
 PictureFormat = Literal["png", "svg"]
-Target = Literal["images", "texts"]
 SearchMode = Literal["auto", "similarity", "words", "both"]
-RerankBy = Literal["codes", "features"]
-AnswerOrder = Literal["relevance", "taken", "added", "name"]
 ItemOrder = Literal["added", "name", "taken", "updated"]
 AnswerFormat = Literal["auto", "table", "json", "jsonl", "paths", "paths0"]
 ExportFormat = Literal["csv", "jsonl", "parquet", "npz", "safetensors", "faiss", "trec", "folder", "zip", "gallery"]
@@ -157,13 +154,8 @@ SearchModeOption = Annotated[
         "or for both; auto: by meaning, and names, numbers and quoted words by their words.",
     ),
 ]
-TargetOption = Annotated[Target, typer.Option("--target", help="Search pictures, or captions.")]
 MinProbabilityOption = Annotated[
     float | None, typer.Option("--min-probability", min=0, max=1, help="Leave out answers less likely than this.")
-]
-SortOption = Annotated[
-    AnswerOrder,
-    typer.Option("--sort", help="The order of the good answers: the best first, the latest first, or by name."),
 ]
 AnswersOption = Annotated[int, typer.Option("-k", min=1, help="How many answers.")]
 AlphaOption = Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="The largest p-value that counts.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,11 +16,9 @@ from diptych.cli.options import (
     FilterOption,
     Group,
     JsonOption,
-    MinProbabilityOption,
     QuietOption,
     SearchModeOption,
-    SortOption,
-    TargetOption,
+    takes_search_options,
 )
 from diptych.errors import InvalidInputError, counted
 
@@ -147,17 +145,16 @@ def list_searches(collection: CollectionOption = None, as_json: JsonOption = Fal
 
 
 @saved.command("add")
+@takes_search_options
 def save_search(
     name: NameArgument,
     query: Annotated[list[str] | None, typer.Argument(help="Words, as in a search; none: a filter alone.")] = None,
     filter: FilterOption = None,
-    target: TargetOption = "images",
     mode: SearchModeOption = "auto",
     retriever: Annotated[str | None, typer.Option(help="The name of a stored search model.")] = None,
-    min_probability: MinProbabilityOption = None,
-    sort: SortOption = "relevance",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
+    more: dict[str, Any] | None = None,
 ) -> None:
     """Save a search under a name; one of the same name is replaced."""
     from diptych.cli.commands.search import joined_words
@@ -168,10 +165,8 @@ def save_search(
         joined_words(query or []),
         filter,
         mode,
-        target=target,
         retriever=retriever,
-        min_probability=min_probability,
-        sort=sort,
+        **(more or {}),
     )
     with open_collection(collection, quiet=True) as opened:
         opened.retriever_named(retriever)

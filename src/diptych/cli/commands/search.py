@@ -19,10 +19,7 @@ from diptych.cli.options import (
     JsonOption,
     MinProbabilityOption,
     QuietOption,
-    RerankBy,
     SearchModeOption,
-    SortOption,
-    TargetOption,
     takes_search_options,
 )
 from diptych.errors import DiptychError, InvalidInputError, counted
@@ -41,7 +38,6 @@ def search(
     ] = None,
     collection: CollectionOption = None,
     k: AnswersOption = 10,
-    target: TargetOption = "images",
     filter: FilterOption = None,
     mode: SearchModeOption = "auto",
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
@@ -49,14 +45,7 @@ def search(
     no_regions: Annotated[
         bool, typer.Option("--no-regions", help="Compare whole pictures only, where `index --regions` has made parts.")
     ] = False,
-    rerank: Annotated[
-        int | None, typer.Option(min=1, help="Score so many of the nearest binary codes again, by real numbers.")
-    ] = None,
-    rerank_by: Annotated[
-        RerankBy, typer.Option("--rerank-by", help="Score these by their codes, or by their stored features.")
-    ] = "codes",
     show_all: Annotated[bool, typer.Option("--all", help="Show the nearest even if there is no good match.")] = False,
-    sort: SortOption = "relevance",
     offset: Annotated[int, typer.Option(min=0, help="Leave out that many answers, for the next page.")] = 0,
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
@@ -79,15 +68,11 @@ def search(
     settings = SearchSettings(
         k=k,
         offset=offset,
-        target=target,
         filter=Filter.of(filter),
         mode=mode,
         exact=exact or None,
         min_probability=0.0 if show_all else min_probability,
         regions=not no_regions,
-        rerank=rerank,
-        rerank_by=rerank_by,
-        sort=sort,
         format="json" if as_json else format,
         **(more or {}),
     )
