@@ -57,7 +57,8 @@ def _facts(state: Status) -> dict[str, str]:
     if state.failures:
         path, reason = next(iter(state.failures.items()))
         many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"
-        facts["last skipped"] = f"{many} {printable(path)}: {printable(reason)}"
+        # Some reasons begin with the path, which is said already.
+        facts["last skipped"] = f"{many} {printable(path)}: {printable(reason.removeprefix(path).lstrip(' :'))}"
     if state.warnings:
         facts["warning"] = printable("; ".join(state.warnings))
     return facts
