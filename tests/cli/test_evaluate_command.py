@@ -340,3 +340,18 @@ def test_wikipedia_end_to_end(program: Program, tmp_path: Path) -> None:
     assert content["measures"][0]["chance"] == pytest.approx(0.118, abs=5e-4)
     assert [row["images"] for row in content["categories"]] == [34, 88, 96, 85, 65, 58, 51, 41, 71, 104]
     assert f"{average:.4f}" in result.stdout
+
+
+def test_models_of_words_and_of_clicks_take_part(run: Run, tmp_path: Path) -> None:
+    """A click model learns from captions, each clicked once on its picture, and is saved as what it is."""
+    small = ["--dataset-option", "n_train=60", "--dataset-option", "n_test=20", "--dataset-option", "size=32"]
+    words = ["evaluate", "-d", "scenes", "-m", "text2image", *small, "-q", "--save", str(tmp_path / "model")]
+    done = run(*words, "-o", str(tmp_path / "numbers.json"))
+    assert done.exit_code == 0, done.stderr
+    document = json.loads((tmp_path / "numbers.json").read_text())
+    assert (document["method"]["name"], document["method"]["scaling"]) == ("text2image", {})
+    (found,) = [row for row in document["measures"] if row["label"] == "MAP"]
+    assert found["average"] > found["chance"] + 0.1
+    assert load_model(tmp_path / "model").answers("a boat")
+    refused = run(*words[:5], *small, "--tune", "n_neighbours=[5, 10]")
+    assert "text2image reads words and is not tuned here" in refused.stderr

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Protocol, get_type_hints
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray
+from diptych.benchmark.methods import MNIL_ON_FEATURES, CaptionClicks
 from diptych.benchmark.runner import look_up, package_versions, plain_value
+from diptych.benchmark.task import Features
 from diptych.codes import CodeStatistics, code_statistics
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
@@ -37,10 +39,12 @@ from diptych.metrics import (
 )
 from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
 from diptych.models.base import Need
+from diptych.models.clicks.click_model import ClickModel
 from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.item_model import ItemModel
 from diptych.models.labels import Targets
 from diptych.models.preprocessed import RowScaling
-from diptych.models.registry import build_model, with_parameter
+from diptych.models.registry import build_model, find_model, with_parameter
 from diptych.protocols import (
     EncodedRetrieval,
     HoldOut,
@@ -272,16 +276,43 @@ def _check_options(dataset: Dataset, options: Mapping[str, Any]) -> None:
             raise InvalidInputError(f"option {name!r} of {dataset.name} takes {kind}, got {value!r}")
 
 
-def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
+def inner_method(model: CrossModalModel) -> CrossModalModel:
+    """Return a method without the scaling in front of it, or the click model that learns from captions."""
+    return model.model if isinstance(model, Preprocessed | CaptionClicks) else model
+
+
+def _as_read(
+    model: CrossModalModel, raw: DatasetSplits, encoders: Mapping[str, Encoder], stages: Stages
+) -> DatasetSplits:
+    """Return the data as the method reads them: features, strings beside features of pictures, or raw items."""
+    if model.inputs == "features":
+        return encode(raw, encoders, stages)
+    if raw.train.has_text_features:
+        name = method_name(type(inner_method(model)))
+        raise InvalidInputError(f"{name} reads words, but {raw.name} has features of texts; choose another data set")
+    if isinstance(model, ItemModel) and model.takes_pictures:
+        return raw
+    with stages.run("encode", "encoding pictures"):
+        return Features("", encoders.get("images"), encoders.get("texts")).of_pictures(raw)
+
+
+def _is_encoded(pairs: Pairs, side: str) -> bool:
+    return pairs.has_image_features if side == "images" else pairs.has_text_features
+
+
+def _build_grid(model: CrossModalModel, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the grid for `tune` of a scaled model, after trying that every single choice can be set."""
     grid: dict[str, list[Any]] = {}
+    if choices and not isinstance(model, Preprocessed):
+        name = method_name(type(inner_method(model)))
+        raise InvalidInputError(f"{name} reads words and is not tuned here; set its parameters instead")
     for name, values in choices.items():
         if not isinstance(values, list) or not values:
             raise InvalidInputError(f"the choices of {name!r} must be a list such as [1, 10], got {values!r}")
         if name in ("images", "texts"):  # The scaling; all other names are parameters of the method.
             grid[name] = values
         else:
-            tried = [with_parameter(model.model, name, value) for value in values]
+            tried = [with_parameter(inner_method(model), name, value) for value in values]
             grid[f"model__{name}"] = [method.get_params(deep=True)[name] for method in tried]
     return grid
 
@@ -312,10 +343,16 @@ class Experiment:
     ties: Ties = "expected"
     seed: int = 0
 
-    def model(self) -> Preprocessed:
-        """Return the unfitted method behind its scaling."""
-        inner = build_model(self.method, self.parameters, seed=self.seed)
-        return Preprocessed(model=inner, images=self.images, texts=self.texts)
+    def model(self) -> CrossModalModel:
+        """Return the unfitted method: behind its scaling, or from a click model one that learns from captions."""
+        cls = find_model(self.method, among=("features", "items", "clicks"))
+        given = self.parameters
+        if cls.inputs == "items" and "image_tower" not in given:
+            given = {**MNIL_ON_FEATURES, **given}
+        inner = build_model(self.method, given, seed=self.seed, among=("features", "items", "clicks"))
+        if isinstance(inner, ClickModel):
+            return CaptionClicks(model=inner)
+        return Preprocessed(model=inner, images=self.images, texts=self.texts) if inner.inputs == "features" else inner
 
     def run(self, stages: Stages, *, in_detail: bool = False) -> Outcome:
         """Load, encode, fit and measure; ``in_detail`` adds curves and confusion matrices."""
@@ -326,28 +363,29 @@ class Experiment:
         grid = _build_grid(model, self.choices)
         raw = load_splits(self.dataset, self.dataset_options, stages)
         relevant = self._resolved(raw.test)
-        _check_labels(model.model, raw)
+        _check_labels(inner_method(model), raw)
         encoders = choose_encoders(raw, self.image_encoder, self.text_encoder)
-        splits = encode(raw, encoders, stages)
+        splits = _as_read(model, raw, encoders, stages)
         tuning = None
         if grid:
             with stages.run("fit", "choosing parameters on 5 hold-outs of the training part") as advance:
                 tuning = tune(model, splits.train, grid, HoldOut(seed=self.seed), progress=advance)
                 fitted = tuning.model
         else:
-            with stages.run("fit", f"fitting {method_name(type(model.model))}"):
+            with stages.run("fit", f"fitting {method_name(type(inner_method(model)))}"):
                 fitted = model.fit(*splits.train.aligned())
         with stages.run("evaluate", f"asking {splits.test.n_images + splits.test.n_texts:,} queries"):
             curves = CURVES if in_detail else ()
             measures = BY_LABEL if relevant == "label" else BY_INSTANCE
             test = splits.test
             evaluation = evaluate_model(fitted, test, [*measures, *curves], relevant=relevant, ties=self.ties)
-            chance = evaluate_model(AllTied().fit(*test.aligned()), test, [AP(), *curves], relevant=relevant)
+            blank = test.with_features(np.zeros((test.n_images, 1)), np.zeros((test.n_texts, 1)))
+            chance = evaluate_model(AllTied().fit(*blank.aligned()), blank, [AP(), *curves], relevant=relevant)
             return Outcome(
                 experiment=self,
-                model=fitted,
+                model=fitted.model_ if isinstance(fitted, CaptionClicks) else fitted,
                 splits=splits,
-                encoders=encoders,
+                encoders={side: each for side, each in encoders.items() if _is_encoded(splits.train, side)},
                 relevant=relevant,
                 measures=measures,
                 evaluation=evaluation,
@@ -388,10 +426,15 @@ class Outcome:
     seconds: Mapping[str, float]
 
     @property
-    def scaled(self) -> Preprocessed:
-        """The fitted model, as what it is: a method behind its scaling."""
-        assert isinstance(self.model, Preprocessed)
-        return self.model
+    def method(self) -> CrossModalModel:
+        """The fitted method without its scaling."""
+        return inner_method(self.model)
+
+    @property
+    def scaling(self) -> dict[str, str]:
+        """How the rows of each side are scaled; empty for a method that reads raw items."""
+        model = self.model
+        return {"images": model.images, "texts": model.texts} if isinstance(model, Preprocessed) else {}
 
 
 def _check_labels(method: CrossModalModel, splits: DatasetSplits) -> None:
@@ -415,7 +458,7 @@ def _confusion(model: CrossModalModel, test: Pairs) -> dict[Direction, Confusion
 
 def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
     """Return the document; ``per_query`` adds the values of single queries and the curves of every rank."""
-    model = outcome.scaled
+    model = outcome.method
     sizes = {
         part: {"images": pairs.n_images, "texts": pairs.n_texts, "classes": pairs.n_classes}
         for part, pairs in outcome.splits.parts.items()
@@ -425,10 +468,10 @@ def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
         "format_version": FORMAT_VERSION,
         "dataset": {"name": outcome.splits.name, "options": dict(outcome.splits.options), "parts": sizes},
         "method": {
-            "name": method_name(type(model.model)),
-            "class": type(model.model).__name__,
-            "parameters": readable_parameters(model.model),
-            "scaling": {"images": model.images, "texts": model.texts},
+            "name": method_name(type(model)),
+            "class": type(model).__name__,
+            "parameters": readable_parameters(model),
+            "scaling": outcome.scaling,
             "space": model.space.name,
         },
         "encoders": {side: encoder.identity for side, encoder in outcome.encoders.items()},

@@ -168,14 +168,14 @@ def _print_facts(outcome: Outcome) -> None:
     from diptych.benchmark.experiment import readable_parameters
     from diptych.models import method_name
 
-    model, splits = outcome.scaled, outcome.splits
+    model, splits = outcome.method, outcome.splits
     facts = {
         "data set": splits.name + _in_brackets(splits.options),
         "train": splits.train.describe(),
         "test": splits.test.describe(),
         **{f"{side} by": encoder.identity for side, encoder in outcome.encoders.items()},
-        "method": method_name(type(model.model)) + _in_brackets(readable_parameters(model.model)),
-        "scaling": f"images {model.images}, texts {model.texts}",
+        "method": method_name(type(model)) + _in_brackets(readable_parameters(model)),
+        "scaling": ", ".join(f"{side} {scaling}" for side, scaling in outcome.scaling.items()) or "none",
         "relevant": RELEVANT[outcome.relevant],
         "ties": outcome.experiment.ties,
     }
@@ -261,7 +261,7 @@ def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
     from diptych import figures
     from diptych.models import method_name
 
-    title = f"{method_name(type(outcome.scaled.model))} on {outcome.splits.name}"
+    title = f"{method_name(type(outcome.method))} on {outcome.splits.name}"
     evaluation, chance = outcome.evaluation, outcome.chance
     drawn = {
         "precision-recall-11-point": figures.precision_recall(evaluation, chance, title=title),
