@@ -69,7 +69,7 @@ def _methods(
 
     ``ratios`` are the numbers of unlabelled pairs for each given one; the paper tries 1, 5 and 10.
     """
-    cca = models.CCA(weight_power=0.0)
+    cca = models.CCA(weight_power=0.0, regularization=0.1)
     strengths = {"C": _STRENGTHS}
     subspace: Grid = {
         "correlation__n_components": subspace_components,

@@ -66,9 +66,9 @@ def zhang_methods(texts: RowScaling, *, classes: bool, words: bool = True) -> tu
         ),
     ]
     others = [
-        scaled("cca", "CCA", models.CCA()),
+        scaled("cca", "CCA", models.CCA(regularization=0.1)),
         scaled("warp", "WARP", models.WARP()),
-        scaled("scm", "SCM", models.SCM()),
+        scaled("scm", "SCM", models.SCM(correlation=models.CCA(regularization=0.1))),
         scaled("deep-sm", "deep-SM", models.DeepSM()),
         scaled("gmlda", "GMA (GMLDA)", models.GMLDA()),
         scaled("lcfs", "LCFS", models.LCFS()),
