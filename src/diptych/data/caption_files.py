@@ -28,6 +28,7 @@ from diptych.data.caption_formats import (
 )
 from diptych.data.pairs import Pairs
 from diptych.data.picture_files import OnUnreadable, find_pictures
+from diptych.data.remote_files import full_path, is_remote
 from diptych.data.text_files import decode_file, parse_json
 from diptych.errors import InvalidInputError, UnknownNameError, counted
 
@@ -347,7 +348,7 @@ def read_captions(
     if format not in CAPTION_FORMATS:
         raise UnknownNameError("caption format", str(format), CAPTION_FORMATS)
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    root = Path(folder)
+    root = full_path(folder) if is_remote(folder) else Path(folder)
     index = PictureIndex(root, find_pictures(root, on_unreadable=on_unreadable) if pictures is None else pictures)
     collector = CaptionCollector(index)
     for one in map(Path, sources):

@@ -86,8 +86,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         """Return True."""
         return True
 
-    def is_dir(self) -> bool:
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Return True if there are files below the address; raise with a reason where that cannot be told."""
+        del follow_symlinks
         with _as_refusal(self), _as_os_error():
             files, name = self._opened()
             files.invalidate_cache(name)
@@ -97,14 +98,16 @@ class RemotePath(type(Path())):  # type: ignore[misc]
                 return False
             return [one["name"].rstrip("/") for one in entries if one["type"] == "file"] != [name]
 
-    def is_file(self) -> bool:
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """Return True if there is a file that can be reached."""
+        del follow_symlinks
         with suppress(OSError):
             return stat.S_ISREG(self.stat().st_mode)
         return False
 
-    def exists(self) -> bool:
+    def exists(self, *, follow_symlinks: bool = True) -> bool:
         """Return True if there is a file or a folder."""
+        del follow_symlinks
         return self.is_file() or self.is_dir()
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
