@@ -12,7 +12,7 @@ import pytest
 def s3_server() -> Iterator[str]:
     """Yield the address of a server that has no buckets, with the credentials for it in the environment."""
     moto = pytest.importorskip("moto.server")
-    pytest.importorskip("s3fs")
+    s3fs = pytest.importorskip("s3fs")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     address = "http://{}:{}".format(*server.get_host_and_port())
@@ -25,6 +25,8 @@ def s3_server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
+        # What is kept knows the server before.
+        s3fs.S3FileSystem.clear_instance_cache()
         try:
             yield address
         finally:
