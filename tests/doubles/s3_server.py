@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -25,7 +26,8 @@ def s3_server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        # What is kept knows the server before.
+        # Both remember the server before.
+        urlopen(Request(f"{address}/moto-api/reset", method="POST")).close()
         s3fs.S3FileSystem.clear_instance_cache()
         try:
             yield address
