@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from PIL import Image
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.metrics import pairwise_distances_argmin
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.encoder import check_pictures
@@ -111,6 +109,9 @@ class SiftWords(ImageEncoder):
 
     def prepare(self, picture: Picture) -> AnyArray:
         """Read a picture and count its visual words."""
+        # Imported lazily: every search looks through the encoders, and most need no scikit-learn.
+        from sklearn.metrics import pairwise_distances_argmin
+
         check_is_fitted(self)
         descriptors = self._descriptors(picture)
         words = pairwise_distances_argmin(descriptors, self.centres_) if len(descriptors) else np.zeros(0, dtype=int)
@@ -125,6 +126,8 @@ class SiftWords(ImageEncoder):
         """Return k-means centres, by mini-batches (Sculley, WWW 2010); few descriptors are themselves the centres."""
         if len(sample) <= self.n_words:
             return sample
+        from sklearn.cluster import MiniBatchKMeans
+
         clusters = MiniBatchKMeans(
             self.n_words,
             # The careful start takes longer than all the rest when there are many centres, and matters little then.
