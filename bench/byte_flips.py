@@ -17,8 +17,8 @@ from collections import Counter
 from pathlib import Path
 
 from bench.campaign import campaign
+from diptych.collection.root import trust_root
 from diptych.collection.store.sqlite import DATABASE
-from diptych.collection.trusted_root import trust_root
 from tests.doubles.damaged_collection import answers, damage_trial, make_collection
 
 _DATABASE_SHARE = 0.8

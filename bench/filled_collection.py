@@ -21,8 +21,8 @@ from PIL import Image
 
 from diptych.collection import Collection
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.kept import put_thumbnails
 from diptych.collection.store.opening import open_store
+from diptych.collection.store.writing import put_thumbnails
 from diptych.retriever import Retriever
 from diptych.space import Space
 

@@ -20,9 +20,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from diptych import Retriever
 from diptych.collection import Collection, PictureText, PictureWord, Record
-from diptych.collection.store.items import PICTURE, content_ids
-from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.opening import open_store
+from diptych.collection.store.writing import PICTURE, content_ids, put_picture_texts
 from diptych.data import Pairs
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from diptych.collection.trusted_root import trust_root
+from diptych.collection.root import trust_root
 
 Run = Callable[..., Result]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -252,7 +252,7 @@ def test_a_backup_is_restored_elsewhere(run: Run, world: World, tmp_path: Path) 
         (["backup", "a", "b", "c"], "got 3 names"),
         (["backup", "nowhere", "target"], "does not exist"),
         (["backup", "scene-000001.png"], "exists already"),
-        (["restore", "nowhere", "target"], "is no backup"),
+        (["restore", "nowhere", "target"], "is not a collection"),
     ],
 )
 def test_a_backup_that_cannot_be_is_one_clear_error(run: Run, world: World, words: list[str], hint: str) -> None:

@@ -4,19 +4,18 @@ import json
 import os
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from diptych.atomic_files import read_json, write_json
 from diptych.collection import (
-    AddProgress,
     Collection,
     CollectionError,
     Record,
@@ -99,17 +98,6 @@ def test_a_backup_is_the_collection_of_one_moment_while_another_process_writes(
             assert restored.search("and it goes on", k=1, target="texts", hybrid=True)[0].caption == "and it goes on"
 
 
-def test_an_interrupted_backup_leaves_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
-    collection.add(photos)
-
-    def interrupt(_: AddProgress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        backup_collection(collection.folder, tmp_path / "backups" / "today", progress=interrupt)
-    assert list((tmp_path / "backups").iterdir()) == []
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
 def test_a_full_disk_is_one_clear_error(collection: Collection, tmp_path: Path) -> None:
     collection.add([Record(captions=[f"text {number}"]) for number in range(300)])
@@ -185,28 +173,26 @@ def test_what_cannot_be_done_is_one_clear_error(collection: Collection, photos: 
         backup_collection(collection.folder, photos / "a.png" / "backup")
     with pytest.raises(InvalidInputError, match="exists already"):
         restore_collection(whole, photos)
-    with pytest.raises(CollectionError, match="is no backup"):
-        restore_collection(collection.folder, tmp_path / "restored")
     copy = whole / "collection.sqlite"
-    body = bytearray(copy.read_bytes())
-    body[-1] ^= 1
-    copy.write_bytes(body)
+    copy.write_bytes(b"x" * 4096)
     with pytest.raises(CollectionError, match="is damaged"):
-        restore_collection(whole, tmp_path / "restored")
-    write_json(whole / "backup.json", read_json(whole / "backup.json") | {"file": "../outside"})
-    with pytest.raises(CollectionError, match="not written by Diptych"):
         restore_collection(whole, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
     assert not (tmp_path / "other").exists()
 
 
-def test_another_format_is_refused(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_a_damaged_row_of_a_backup_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
     collection.add(photos)
     target = backup_collection(collection.folder, tmp_path / "backup").target
+    with closing(sqlite3.connect(target / "collection.sqlite")) as raw, raw:
+        raw.execute("UPDATE item SET width = width + 1 WHERE path = 'b.png'")
+    (problem,) = restore_collection(target, tmp_path / "restored").problems
+    assert problem == "item b.png is not as it was written"
+
+
+def test_another_format_is_refused(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
     collection.store.write(lambda db: db.run("UPDATE meta SET value = '99' WHERE name = 'format'"))
     for use in (lambda: open_toy(collection.folder), lambda: backup_collection(collection.folder, tmp_path / "other")):
         with pytest.raises(CollectionError, match=r"format 99.*the version that made it"):
             use()
-    write_json(target / "backup.json", read_json(target / "backup.json") | {"format": "other"})
-    with pytest.raises(CollectionError, match="not written by Diptych"):
-        restore_collection(target, tmp_path / "restored")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from diptych.collection import Collection, CollectionError, Record, backup_collection
+from diptych.collection.root import trust_root
 from diptych.collection.store.sqlite import DATABASE
-from diptych.collection.trusted_root import trust_root
 from diptych.errors import InvalidInputError
 from tests.doubles import ToyRetriever
 from tests.doubles.damaged_collection import answers, damage_trial, make_collection

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from diptych.collection import Filter, Item
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import items_by_id, put_items
+from diptych.collection.store.items import items_by_id
 from diptych.collection.store.opening import create_store
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items
 from diptych.errors import InvalidInputError
 
 ITEM = Item(

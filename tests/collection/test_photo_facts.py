@@ -17,7 +17,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
 from diptych.collection import Collection, Filter, Record
-from diptych.collection.trusted_root import trust_root
+from diptych.collection.root import trust_root
 from diptych.errors import InvalidInputError, UnknownNameError
 from tests.doubles import ToyRetriever
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, FolderWatcher, Record, backup_collection, restore_collection
-from diptych.collection.trusted_root import OriginalError, refused_root
+from diptych.collection.root import OriginalError, refused_root
 from diptych.data import find_pictures
 from diptych.data.remote_files import RemotePath
 from diptych.errors import InvalidInputError, UntrustedRootError

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.trusted_root import trust_root
+from diptych.collection.root import trust_root
 from diptych.encoders.encoder import EncodedBatch
-from tests.doubles import ToyRetriever, wrong_points
+from tests.doubles import Killed, ToyRetriever, interrupt_change, wrong_points
 
 # More than are encoded at once, and than are kept in memory.
 N_TEXTS = 2100
@@ -34,10 +34,6 @@ class OtherEyes(ToyRetriever):
         super().__init__(turn, space)
         self.image_fingerprint = "other"
         self.fingerprint = f"other-{turn}"
-
-
-class Killed(BaseException):
-    """Stands for the end of a process."""
 
 
 @pytest.fixture(scope="module")
@@ -119,14 +115,6 @@ def test_an_interrupted_change_keeps_the_old_model_and_goes_on(filled: Collectio
     assert points_are_of(filled, 3, photos)
 
 
-def test_marking_alone_changes_no_answer(filled: Collection, photos: Path) -> None:
-    filled.set_retriever(ToyRetriever(1), now=False)
-    assert filled.status().stale
-    assert points_are_of(filled, 0, photos)
-    filled.set_retriever(ToyRetriever(1))
-    assert points_are_of(filled, 1, photos)
-
-
 def test_searches_go_on_during_the_change(filled: Collection, photos: Path) -> None:
     seen = []
 
@@ -202,7 +190,7 @@ def test_a_saved_retriever_whose_weights_changed_is_refused(filled: Collection, 
 
 
 def test_the_same_points_keep_a_change_that_was_begun(filled: Collection, photos: Path) -> None:
-    filled.set_retriever(ToyRetriever(1), now=False)
+    interrupt_change(filled.set_retriever, ToyRetriever(1))
     filled.set_retriever(Blind(0))
     assert filled.status().pending == "toy 1"
     filled.reencode()

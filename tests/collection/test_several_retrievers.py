@@ -15,7 +15,7 @@ import pytest
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
-from tests.doubles import ToyRetriever
+from tests.doubles import Killed, ToyRetriever, interrupt_change
 
 
 class Negative(ToyRetriever):
@@ -45,10 +45,6 @@ class Negative(ToyRetriever):
 def load(folder: Path) -> ToyRetriever:
     turn, space = json.loads((Path(folder) / "toy.json").read_text())
     return (Negative if (Path(folder) / "negative").exists() else ToyRetriever)(turn, space)
-
-
-class Killed(BaseException):
-    """Stands for the end of a process."""
 
 
 @pytest.fixture
@@ -139,7 +135,7 @@ def test_activation_is_one_step_that_other_processes_notice(collection: Collecti
 def test_the_old_retriever_stays_only_when_kept(collection: Collection) -> None:
     collection.set_retriever(ToyRetriever(1), keep=False)
     assert [one.name for one in collection.retrievers()] == ["toy 1"]
-    collection.set_retriever(ToyRetriever(2), keep=True, now=False)
+    interrupt_change(collection.set_retriever, ToyRetriever(2))
     again = open_again(collection)
     again.reencode()
     assert [one.name for one in collection.retrievers()] == ["toy 2", "toy 1"]
@@ -152,11 +148,11 @@ def test_the_old_retriever_stays_only_when_kept(collection: Collection) -> None:
 def test_names_stay_unique_when_another_is_activated_during_a_change(collection: Collection) -> None:
     same = ToyRetriever(1)
     same.name = "toy 0"
-    collection.set_retriever(same, now=False, keep=False)
+    interrupt_change(collection.set_retriever, same)
     collection.add_retriever(ToyRetriever(2))
     collection.activate_retriever("toy 2")
     collection.reencode()
-    assert [one.name for one in collection.retrievers()] == ["toy 0 2", "toy 0"]
+    assert [one.name for one in collection.retrievers()] == ["toy 0 2", "toy 0", "toy 2"]
     check(collection, None, ToyRetriever(1))
     check(collection, "toy 0", ToyRetriever(0))
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, Item, Record, backup_collection, restore_collection
-from diptych.collection.trusted_root import OriginalError, refused_root
+from diptych.collection.root import OriginalError, refused_root
 from diptych.data.folders import cache_folder, state_folder
 from diptych.errors import InvalidInputError, UntrustedRootError
 from tests.doubles import ToyRetriever

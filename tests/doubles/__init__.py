@@ -1,5 +1,5 @@
 """Doubles for tests and campaigns: a retriever that costs nothing, pictures of every kind, simulated visitors."""
 
-from tests.doubles.toy_retriever import WIDTH, ToyRetriever, item_state, wrong_points
+from tests.doubles.toy_retriever import WIDTH, Killed, ToyRetriever, interrupt_change, item_state, wrong_points
 
-__all__ = ["WIDTH", "ToyRetriever", "item_state", "wrong_points"]
+__all__ = ["WIDTH", "Killed", "ToyRetriever", "interrupt_change", "item_state", "wrong_points"]

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,18 @@ def wrong_points(
         for caption, found, score in zip(asked, ids[:, 0], scores[:, 0], strict=True)
         if captions.get(found) != captions[caption] or abs(score - 1) > 1e-3
     ]
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def interrupt_change(change: Callable[..., object], retriever: ToyRetriever) -> None:
+    """Begin to change the retriever, and end when the first points are stored."""
+
+    def stop(_: object) -> None:
+        raise Killed
+
+    with suppress(Killed):
+        change(retriever, progress=stop)
+        raise AssertionError("the change was not interrupted")

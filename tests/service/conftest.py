@@ -24,9 +24,9 @@ from httpx import create_ssl_context
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
+from diptych.collection.root import trust_root
 from diptych.collection.store.sqlite import SqliteStore
 from diptych.collection.store.store import Store
-from diptych.collection.trusted_root import trust_root
 from diptych.data import load_dataset
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics

@@ -14,8 +14,8 @@ import pytest
 
 from diptych.collection import Collection
 from diptych.collection.state import ROOT
-from diptych.collection.store.kept import put_setting
 from diptych.collection.store.opening import open_store
+from diptych.collection.store.store import put_setting
 from diptych.data.folders import state_folder
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
 

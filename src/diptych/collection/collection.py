@@ -14,15 +14,13 @@ from diptych.collection.filter import Filter
 from diptych.collection.item import Item, Record
 from diptych.collection.reading import CollectionReader
 from diptych.collection.retriever_protocol import RetrieverProtocol
-from diptych.collection.root import stored_root
-from diptych.collection.state import ROOT, CollectionState
+from diptych.collection.root import ROOT, check_root, refused_root, stored_root
+from diptych.collection.state import CollectionState
 from diptych.collection.store import models
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.kept import put_setting
-from diptych.collection.store.model_history import LearningRecord, remember
-from diptych.collection.store.models import LoadRetriever, unique_name
+from diptych.collection.store.models import LoadRetriever
 from diptych.collection.store.opening import create_store, is_collection
-from diptych.collection.trusted_root import check_root, refused_root
+from diptych.collection.store.store import put_setting
 from diptych.data.remote_files import full_path
 from diptych.errors import CollectionError, InvalidInputError
 
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from diptych.collection.indexing.reencoding import ReencodeReport
     from diptych.collection.maintenance import CheckReport
     from diptych.collection.retrievers import RetrieverChanges, StoredRetriever
+    from diptych.collection.store.model_history import LearningRecord
 
 
 class Collection(CollectionReader):
@@ -140,14 +139,17 @@ class Collection(CollectionReader):
         an address such as s3://bucket/photos, with the extra ``remote``; credentials come from the environment.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        chosen = models.defensive_copy(models.default_retriever() if retriever is None else retriever)
-        saved = models.saved_model(chosen)
+        from diptych.collection.retrievers import add_model, defensive_copy, saved_model, unique_name
+        from diptych.retriever import Retriever
+
+        chosen = defensive_copy(Retriever.default() if retriever is None else retriever)
+        saved = saved_model(chosen)
         if root is not None:
             check_root(folder, root)
 
         def fill(db: Connection, place: Path) -> None:
             put_setting(db, ROOT, stored_root(full_path(place.parent if root is None else root), place))
-            models.add_model(db, saved, unique_name(chosen.name, ()), "active")
+            add_model(db, saved, unique_name(chosen.name, ()), "active")
 
         store = create_store(os.fspath(folder), checked_durability(durability), fill=fill)
         store.close()
@@ -330,6 +332,8 @@ class Collection(CollectionReader):
 
     def note_retriever(self, record: LearningRecord) -> None:
         """Write down a comparison after which the active retriever stayed."""
+        from diptych.collection.store.model_history import remember
+
         self._state.store.write(lambda db: remember(db, record))
 
     def item_of(self, record: Record) -> Item:
@@ -370,17 +374,17 @@ class Collection(CollectionReader):
         self._retrievers.remove(name)
 
     def set_retriever(
-        self, retriever: RetrieverProtocol, *, progress: Progress | None = None, now: bool = True, keep: bool = True
+        self, retriever: RetrieverProtocol, *, progress: Progress | None = None, keep: bool = True
     ) -> ReencodeReport:
         """Change the retriever: make the points of the new one, then switch in one step.
 
         Features are used again where the encoders are the same; otherwise the pictures are read again. Until the
-        switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
-        :meth:`reencode`. After an interruption, either method goes on where it stopped. The old retriever stays stored
+        switch, searches use the old retriever. After an interruption, this method or :meth:`reencode` goes on where it
+        stopped. The old retriever stays stored
         as it is, for ``diptych.collection.learning.rollback``, and so do the last three; what is added later gets their
         points on the way back. ``keep=False`` lets it go.
         """
-        report = self._retrievers.set(retriever, progress, now=now, keep=keep)
+        report = self._retrievers.set(retriever, progress, keep=keep)
         self._catch_up()
         return report
 

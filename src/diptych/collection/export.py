@@ -24,14 +24,13 @@ from diptych.arrays import AnyArray
 from diptych.arrow import arrow_package
 from diptych.atomic_files import atomic_write
 from diptych.collection.item import Item
-from diptych.collection.packages import search_package
 from diptych.data.picture_files import split_moment
 from diptych.data.text_files import written_cells
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.encoders.image.picture_formats import picture_format
 from diptych.errors import InvalidInputError, UnknownNameError, counted
 
-FORMATS = ("csv", "jsonl", "parquet", "npz", "safetensors", "faiss")
+FORMATS = ("csv", "jsonl", "parquet", "npz")
 Points = tuple[list[str], AnyArray]
 """Points in rows, and the id of each."""
 
@@ -52,7 +51,7 @@ def write_items(
     With ``points`` of pictures, which a Parquet file can hold, each item has its own; an item without a picture none.
     """
     if points is not None and kind != "parquet":
-        raise InvalidInputError(f"a {kind} file holds items without points; write them to parquet, npz or safetensors")
+        raise InvalidInputError(f"a {kind} file holds items without points; write them to parquet or npz")
     rows = [{**_row(item), _TEXT: texts.get(item.content_hash or "", "")} for item in items]
     if points is not None:
         places = {key: place for place, key in enumerate(points[0])}
@@ -64,43 +63,11 @@ def write_items(
         writers[kind](draft, rows)
 
 
-def write_points(path: Path, kind: str, points: Mapping[str, Points]) -> None:
-    """Write points: an array per side, and the ids of its rows (in the metadata of a safetensors file)."""
-    arrays = {side: np.ascontiguousarray(matrix) for side, (_, matrix) in points.items()}
-    with atomic_write(path) as draft:
-        if kind == "npz":
-            names = {f"{side}_ids": np.array(keys, dtype=str) for side, (keys, _) in points.items()}
-            with draft.open("wb") as stream:
-                np.savez(stream, allow_pickle=False, **arrays, **names)
-        else:
-            from safetensors.numpy import save_file
-
-            save_file(arrays, draft, {f"{side}_ids": json.dumps(keys) for side, (keys, _) in points.items()})
-
-
-def write_faiss(path: Path, points: Mapping[str, Points], metric: str | None) -> None:
-    """Write an exact index of FAISS for pictures, one beside it for captions, and the ids of the rows of each.
-
-    ``photos.faiss`` and ``photos.ids.txt`` are of pictures, ``photos.captions.faiss`` and its ids of captions, where
-    there are any. ``metric`` is ``inner_product``, ``l2`` or ``hamming``; None where FAISS has none.
-    """
-    if metric is None:
-        raise InvalidInputError("FAISS cannot compare the points of this retriever; export them as npz or safetensors")
-    faiss = search_package("faiss")
-    for side, (keys, matrix) in points.items():
-        if side != "image" and not keys:
-            continue
-        target = path if side == "image" else path.with_suffix(f".captions{path.suffix}")
-        rows = np.ascontiguousarray(matrix)
-        if metric == "hamming":
-            index = faiss.IndexBinaryFlat(8 * rows.shape[1])
-        else:
-            index = (faiss.IndexFlatIP if metric == "inner_product" else faiss.IndexFlatL2)(rows.shape[1])
-        index.add(rows)
-        with atomic_write(target) as draft:
-            (faiss.write_index_binary if metric == "hamming" else faiss.write_index)(index, str(draft))
-        with atomic_write(target.with_suffix(".ids.txt")) as draft:
-            draft.write_text("".join(f"{key}\n" for key in keys), encoding="utf-8")
+def write_points(path: Path, points: Mapping[str, Points]) -> None:
+    """Write points for NumPy: an array per side, and the ids of its rows."""
+    names = {f"{side}_ids": np.array(keys, dtype=str) for side, (keys, _) in points.items()}
+    with atomic_write(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **{side: matrix for side, (_, matrix) in points.items()}, **names)
 
 
 _NUMBERS = ("size", "width", "height")

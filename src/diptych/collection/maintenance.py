@@ -1,4 +1,4 @@
-"""How a collection is: counts and sizes; and its items and points as files for other programs."""
+"""How a collection is: counts, sizes, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from diptych.addresses import without_password
 from diptych.collection.item import iso_time
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.state import CollectionState
-from diptych.collection.store import kept, models
+from diptych.collection.store import models
+from diptych.collection.store.items import unread_files
 from diptych.collection.store.points import count_missing_points, point_table
 from diptych.collection.upkeep.checks import Damage, verify
 from diptych.errors import CollectionError, counted
 
 # Without these, items are gone: nothing else has what they say.
 LOST = frozenset({"item", "caption", "model_file", "database"})
-NEIGHBOURS = 20
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Status:
 def status(state: CollectionState) -> Status:
     """Return counts, sizes, and whether a change of retriever is unfinished."""
     with state.store.reading() as db:
-        active, pending = models.active_model(db), models.next_model(db)
+        active, pending = models.active_model(db), models.pending_model(db)
 
         def count(sql: str) -> int:
             return int(db.value(sql) or 0)
@@ -108,7 +108,7 @@ def status(state: CollectionState) -> Status:
             store_bytes=state.store.size(),
             index_bytes=sum(path.stat().st_size for path in state.store.derived.rglob("*") if path.is_file()),
             updated=None if latest is None else iso_time(latest),
-            failures=kept.unread_files(db),
+            failures=unread_files(db),
             point_bytes=point_bytes,
             is_codes=active.form == "bits",
             memory_bytes=n_points * point_bytes,

@@ -14,19 +14,18 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import SIDES, RetrieverProtocol, Side
-from diptych.collection.root import find_item, find_items
+from diptych.collection.root import OriginalError, find_item, find_items, has_content, is_below, open_original
 from diptych.collection.searching.options import RerankBy, Sort, Target
 from diptych.collection.searching.query import Answer, Answers, Query, SearchRequest
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.state import CollectionState
-from diptych.collection.store import kept, models
+from diptych.collection.store import models
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import count_items, items_by_id, iterate_items
+from diptych.collection.store.items import count_items, items_by_id, iterate_items, picture_texts, thumbnails
 from diptych.collection.store.points import known_encoder, read_features, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
-from diptych.collection.trusted_root import OriginalError, has_content, is_below, open_original
 from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import CollectionError, InvalidInputError, UnknownItemError
@@ -186,7 +185,7 @@ class CollectionReader:
         with self._state.store.reading() as db:
             numbers = [number for number, _ in self._numbered(db, list(which))]
             contents = self._contents_of(db, numbers)
-            found = kept.thumbnails(db, list(set(contents.values())))
+            found = thumbnails(db, list(set(contents.values())))
         return [found.get(contents.get(number, 0)) for number in numbers]
 
     @staticmethod
@@ -199,7 +198,7 @@ class CollectionReader:
         """Return the text in an item's picture with the boxes of its words; None where it has not been read."""
         with self._state.store.reading() as db:
             contents = self._contents_of(db, [self._numbered(db, [which])[0][0]])
-            return next(iter(kept.picture_texts(db, list(contents.values())).values()), None)
+            return next(iter(picture_texts(db, list(contents.values())).values()), None)
 
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
         """Return the items that meet a filter, in the order of addition; of many, :meth:`page` returns a few."""
@@ -464,26 +463,21 @@ class CollectionReader:
         return status(self._state)
 
     def export(self, path: str | os.PathLike[str], format: str | None = None, *, points: bool = False) -> None:
-        """Write the items (``csv``, ``jsonl``, ``parquet``) or points (``npz``, ``safetensors``, ``faiss``) to a file.
+        """Write the items (``csv``, ``jsonl``, ``parquet``) or points (``npz``) to a file.
 
         Without ``format`` the ending of the name says it. Points come as ``image`` and ``text`` arrays with the ids of
         their rows, as they are searched: centred or scaled as the space asks. ``points`` gives the items of a Parquet
-        file the column ``point``, those of their pictures. An index of FAISS is searched with points that the space
-        prepares, ``retriever.space.indexable("text_query").queries(retriever.encode_texts(["a boat"]))``; the ids of
-        its rows lie beside it in ``*.ids.txt``, captions in ``*.captions.faiss``.
+        file the column ``point``, those of their pictures. Another engine searches them with points that the space
+        prepares, ``retriever.space.indexable("text_query").queries(retriever.encode_texts(["a boat"]))``.
         """
-        from diptych.collection.export import export_format, write_faiss, write_items, write_points
+        from diptych.collection.export import export_format, write_items, write_points
 
         target = Path(path)
         kind = export_format(target, format)
         if kind in ("csv", "jsonl", "parquet"):
             write_items(target, kind, self, self.texts_in_pictures(), self.points("image") if points else None)
             return
-        sides: dict[str, Any] = {side: self.points(side) for side in SIDES}
-        if kind == "faiss":
-            write_faiss(target, sides, self.metric)
-        else:
-            write_points(target, kind, sides)
+        write_points(target, {side: self.points(side) for side in SIDES})
 
     def export_pictures(
         self,

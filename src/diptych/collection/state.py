@@ -11,28 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from diptych.atomic_files import Durability, checked_durability
-from diptych.collection.root import Root, root_of, stored_root
+from diptych.collection.root import ROOT, Root, check_root, is_trusted_root, root_of, stored_root, trust_root
 from diptych.collection.searching.encoded_query import QueryEmbeddingCache
 from diptych.collection.searching.rankings import SearchedModel, SearchView
 from diptych.collection.store import models
 from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.kept import put_setting, setting
 from diptych.collection.store.models import LoadedRetrievers, LoadRetriever, Model
 from diptych.collection.store.opening import open_store
 from diptych.collection.store.points import POINT_KINDS
 from diptych.collection.store.scoring import Scoring
-from diptych.collection.store.store import Store
-from diptych.collection.trusted_root import check_root, is_trusted_root, trust_root
+from diptych.collection.store.store import Store, put_setting, setting
 from diptych.collection.vectors.vector_index import vector_index
 from diptych.errors import CollectionBusyError
 from diptych.space import Direction
 
 if TYPE_CHECKING:
     from diptych.collection.store.suggestions import SuggestionCache
-
-ROOT = "root"
-"""The setting that has the folder of the pictures, as seen from the collection where it lies around it."""
 
 
 class CollectionState:

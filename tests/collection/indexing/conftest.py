@@ -15,10 +15,11 @@ from diptych.collection.indexing.encoding import Source
 from diptych.collection.indexing.item_changes import ItemChanges
 from diptych.collection.item import Item
 from diptych.collection.retriever_protocol import RetrieverProtocol
+from diptych.collection.retrievers import add_model, saved_model
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import iterate_items
-from diptych.collection.store.models import add_model, followed_models, saved_model
+from diptych.collection.store.models import followed_models
 from diptych.collection.store.points import read_points
 from diptych.collection.store.store import Store
 from tests.collection.store.conftest import postgres_address, postgres_server, store

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from diptych.collection.filter import Filter
 from diptych.collection.indexing.add_report import AddProgress
 from diptych.collection.item import Record
-from diptych.collection.store.items import put_items
-from diptych.collection.store.kept import unread_files
+from diptych.collection.store.items import unread_files
+from diptych.collection.store.writing import put_items
 from diptych.errors import InvalidInputError, UnknownItemError
 from tests.doubles import ToyRetriever
 
@@ -109,6 +111,26 @@ def test_what_is_added_after_a_model_came_has_its_points(indexed: Indexed, photo
     # What was there before gets its points from the one who adds the model.
     indexed.changes.remove("before")
     indexed.check_whole()
+
+
+def test_what_shares_points_with_an_item_that_goes_meanwhile_is_encoded_again(indexed: Indexed, photos: Path) -> None:
+    class Meddling(ToyRetriever):
+        def text_features(self, texts: Sequence[str]) -> np.ndarray:
+            if "old" in indexed.items():
+                indexed.changes.remove("old")
+            return super().text_features(texts)
+
+    for change in (
+        lambda: indexed.changes.add([Record(captions=["shared"], id="a"), Record(captions=["new"], id="b")], None),
+        lambda: indexed.changes.update_all({"a": {"captions": ["shared too", "newer"]}}),
+    ):
+        indexed.changes.add([Record(captions=["shared", "shared too"], id="old")], None)
+        plain = dict(indexed.retrievers)
+        indexed.retrievers |= {name: Meddling() for name in plain}
+        change()
+        assert "old" not in indexed.items()
+        indexed.retrievers |= plain
+        indexed.check_whole()
 
 
 def test_an_interruption_keeps_what_was_acknowledged(indexed: Indexed, photos: Path) -> None:

@@ -7,11 +7,7 @@ from diptych.collection.learning import LearningRecord, rollback
 from diptych.collection.learning.retriever_training import base_name, promote
 from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.store.model_history import utc_now
-from tests.doubles import ToyRetriever
-
-
-class Killed(BaseException):
-    """As sudden as the end of a process."""
+from tests.doubles import Killed, ToyRetriever, interrupt_change
 
 
 def compared(collection: Collection) -> LearningRecord:
@@ -141,7 +137,7 @@ def test_every_change_of_retriever_can_be_taken_back(collection: Collection) -> 
     collection.add(collection.root)
     assert {one.name: one.missing for one in collection.retrievers()} == {"toy 1": 0, "toy 0": 1}
     assert collection.verify().is_whole
-    collection.set_retriever(ToyRetriever(2), now=False)
+    interrupt_change(collection.set_retriever, ToyRetriever(2))
     assert [(record.action, record.after) for record in collection.retriever_history()] == [("changed", "toy 1")]
     collection.reencode()
     collection.add_retriever(ToyRetriever(3))
@@ -181,7 +177,7 @@ def test_whoever_is_killed_while_switching_finds_the_old_one_or_a_way_back(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection.add(collection.root)
-    collection.set_retriever(ToyRetriever(1), now=False)
+    interrupt_change(collection.set_retriever, ToyRetriever(1))
 
     def die(*_: object, **__: object) -> None:
         raise Killed

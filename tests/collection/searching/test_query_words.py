@@ -7,9 +7,9 @@ import pytest
 from diptych.collection import Collection, Query, Record, parse_query
 from diptych.collection.item import Item
 from diptych.collection.searching.query_words import Correction, corrected, wanted_and_unwanted
-from diptych.collection.store.items import put_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.words import count_words
+from diptych.collection.store.writing import put_items
 
 
 def nothing(_: object) -> dict[str, int]:

@@ -23,12 +23,11 @@ from diptych.collection.searching.rankings import SearchedModel, SearchView
 from diptych.collection.searching.search import nearest, search
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import put_items, remove_items
-from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.models import models
 from diptych.collection.store.points import create_point_tables, encoder_id, put_features, put_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items, put_picture_texts, remove_items
 from diptych.collection.vectors.vector_index import vector_index
 from diptych.encoders.image.picture_parts import REGIONS, PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError

@@ -16,7 +16,7 @@ from diptych.collection.upkeep.backup import backup_collection, restore_collecti
 from diptych.collection.upkeep.checks import verify
 from diptych.errors import CollectionError, InvalidInputError
 from tests.collection.store.test_checks import HASHES, fill
-from tests.doubles.postgres_server import PostgresServer, programs
+from tests.doubles.postgres_server import USER, PostgresServer
 
 TABLES = ("item", "caption", "content", "said", "thumbnail", "change", "value")
 
@@ -49,7 +49,7 @@ def test_a_backup_is_restored_as_it_was(tmp_path: Path) -> None:
         end.set()
         writer.join()
     assert (report.items, report.has_click_log) == (len(HASHES), False)
-    assert sorted(path.name for path in report.target.iterdir()) == ["backup.json", DATABASE]
+    assert sorted(path.name for path in report.target.iterdir()) == [DATABASE, "derived"]
     restored = restore_collection(report.target, tmp_path / "new" / ".diptych")
     assert (restored.items, restored.captions, restored.problems) == (len(HASHES), 2 * len(HASHES), ())
     copy = open_store(tmp_path / "new" / ".diptych")
@@ -76,37 +76,31 @@ def test_what_cannot_be_done_is_one_clear_error(tmp_path: Path) -> None:
     backup_collection(folder, tmp_path / "backup")
     with pytest.raises(InvalidInputError, match="exists already"):
         backup_collection(folder, tmp_path / "backup")
-    with pytest.raises(InvalidInputError, match="is restored to a folder"):
-        restore_collection(tmp_path / "backup", "postgresql://host/db")
-    with pytest.raises(CollectionError, match="is no backup"):
-        restore_collection(folder, tmp_path / "new")
-    copy = tmp_path / "backup" / DATABASE
-    copy.write_bytes(copy.read_bytes()[:-1] + b"x")
-    with pytest.raises(CollectionError, match=f"is damaged: {DATABASE} has changed"):
+    for address in ((folder, "postgresql://host/db"), ("postgresql://host/db", folder)):
+        for copy in (backup_collection, restore_collection):
+            with pytest.raises(InvalidInputError, match="pg_dump"):
+                copy(*address)
+    copied = tmp_path / "backup" / DATABASE
+    copied.write_bytes(copied.read_bytes()[:4096])
+    with pytest.raises(CollectionError, match="is damaged"):
         restore_collection(tmp_path / "backup", tmp_path / "new")
-    copy.unlink()
-    with pytest.raises(CollectionError, match=f"is damaged: {DATABASE} is missing"):
+    copied.unlink()
+    with pytest.raises(CollectionError, match=f"{DATABASE} is missing"):
         restore_collection(tmp_path / "backup", tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "store"]
 
 
 @pytest.mark.server
-def test_a_schema_is_restored_under_another_name(
-    postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
-    store = create_store(postgres_server.address("original"))
+def test_a_dump_of_postgres_is_restored_by_its_own_programs(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    store = create_store(postgres_server.address("dumped"))
     fill(store)
     expected = everything(store)
-    report = backup_collection(postgres_server.address("original"), tmp_path / "backup")
-    assert report.items == len(HASHES)
-    with pytest.raises(CollectionError, match="schema original exists already"):
-        restore_collection(report.target, postgres_server.address("copy"))
-    store.run_alone("ALTER SCHEMA original RENAME TO moved")  # type: ignore[attr-defined]
-    restored = restore_collection(report.target, postgres_server.address("copy"))
-    assert (restored.items, restored.problems) == (len(HASHES), ())
-    copy = open_store(postgres_server.address("copy"))
+    store.close()
+    dump, server = postgres_server.folder / "dump", ("-h", postgres_server.folder, "-U", USER, "-d", USER)
+    postgres_server.run("pg_dump", *server, "-Fc", "-n", "dumped", "-f", dump)
+    postgres_server.run("psql", *server, "-c", "ALTER SCHEMA dumped RENAME TO original")
+    postgres_server.run("pg_restore", *server, "--single-transaction", "--no-owner", dump)
+    copy = open_store(postgres_server.address("dumped"))
     assert everything(copy) == expected
     assert verify(copy) == []
-    store.close()
     copy.close()

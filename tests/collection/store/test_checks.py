@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from diptych.collection.item import Item
-from diptych.collection.store.items import content_ids, put_items
-from diptych.collection.store.kept import put_picture_texts, put_thumbnails
 from diptych.collection.store.models import active_model
 from diptych.collection.store.opening import create_store, open_store
 from diptych.collection.store.points import encoder_id, point_table, put_features, put_points
 from diptych.collection.store.sqlite import DATABASE
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import content_ids, put_items, put_picture_texts, put_thumbnails
 from diptych.collection.upkeep.checks import CHECKED, repair, verify
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import CollectionError

@@ -12,8 +12,8 @@ from diptych.collection.item import Item
 from diptych.collection.store import columns as columns_module
 from diptych.collection.store.columns import ColumnCache, Columns, columns_of
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items, remove_items
 
 
 def random_item(name: str, dice: random.Random) -> Item:

@@ -9,9 +9,9 @@ from diptych.collection.item import Item
 from diptych.collection.store import duplicates as duplicates_module
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.duplicates import duplicates, exact_duplicates
-from diptych.collection.store.items import put_items
 from diptych.collection.store.points import encoder_id, put_features
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items
 from diptych.errors import InvalidInputError
 
 

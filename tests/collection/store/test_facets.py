@@ -16,8 +16,8 @@ from diptych.collection.store.columns import ColumnCache, Columns
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.facets import Facet, facets, field_names, map_cells, timeline
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items, remove_items
 from diptych.data.photo_facts.places import Box
 
 NAMES = st.sampled_from(["colour", "path", "shot by", "a.b", "meta.x", "Größe", "and", 'q"uote', "back\\slash", "x=y"])

@@ -16,8 +16,9 @@ from diptych.collection.store import filtering
 from diptych.collection.store.columns import ColumnCache, columns_of
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.filtering import matching_items
-from diptych.collection.store.items import items_by_id, put_items, remove_items
+from diptych.collection.store.items import items_by_id
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items, remove_items
 from diptych.errors import UnknownNameError
 
 SECOND = 10**9

@@ -10,23 +10,18 @@ import pytest
 from diptych.collection.filter import parse_filter
 from diptych.collection.item import Item
 from diptych.collection.store.columns import ColumnCache
-from diptych.collection.store.crc import row_crc
 from diptych.collection.store.facets import facets
 from diptych.collection.store.filtering import matching_items
 from diptych.collection.store.items import (
-    CAPTION_COLUMNS,
-    COLUMNS,
-    content_ids,
     count_items,
     items_by_content,
     items_by_id,
     items_by_name,
     items_by_path,
     iterate_items,
-    put_items,
-    remove_items,
 )
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import CAPTION_COLUMNS, COLUMNS, content_ids, put_items, remove_items, row_crc
 
 
 def boat(number: int = 0, **changes: object) -> Item:

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from diptych.collection.searching.request import SearchRequest
 
 from diptych.collection.saved import Album, Albums, SavedSearch, SavedSearches
-from diptych.collection.store.items import PICTURE, content_ids, items_by_name, put_items
-from diptych.collection.store.kept import (
-    picture_texts,
-    put_picture_texts,
-    put_setting,
-    put_thumbnails,
-    put_unread_files,
-    setting,
-    thumbnails,
-    unread_files,
-)
-from diptych.collection.store.store import Store
+from diptych.collection.store.items import items_by_name, picture_texts, put_unread_files, thumbnails, unread_files
+from diptych.collection.store.store import Store, put_setting, setting
+from diptych.collection.store.writing import PICTURE, content_ids, put_items, put_picture_texts, put_thumbnails
 from diptych.encoders.image.picture_parts import PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnknownNameError
 
@@ -69,14 +61,14 @@ def test_mistakes_in_names_change_nothing(store: Store, albums: Albums) -> None:
 
 
 def test_saved_searches_keep_their_order(store: Store) -> None:
-    asked: list[object] = []
-    searches = SavedSearches(store, lambda query, k, **how: asked.append((str(query), k, how)))  # type: ignore[arg-type, return-value, func-returns-value]
+    asked: list[SearchRequest] = []
+    searches = SavedSearches(store, asked.append)  # type: ignore[arg-type]
     searches.save(SavedSearch("Dogs", "a dog", filter="year>=2020", mode="both"))
     searches.save(SavedSearch("Filter", filter="label:a"))
     searches.save(SavedSearch("dogs", "two dogs"))
     assert [(one.name, one.query) for one in searches] == [("dogs", "two dogs"), ("Filter", "")]
     searches.run("DOGS", 5)
-    assert len(asked) == 1
+    assert [(str(one.query), one.k) for one in asked] == [("two dogs", 5)]
     with pytest.raises(InvalidInputError, match="label:a"):
         searches.run("Filter")
     with pytest.raises(InvalidInputError, match="already"):

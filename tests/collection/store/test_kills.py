@@ -19,7 +19,7 @@ KILLS = 20
 WRITER = """
 import sys, threading
 from diptych.collection.item import Item
-from diptych.collection.store.items import put_items
+from diptych.collection.store.writing import put_items
 from diptych.collection.store.opening import open_store
 store = open_store(sys.argv[1])
 print('ready', flush=True)

@@ -12,9 +12,10 @@ from diptych.collection.item import Item
 from diptych.collection.store import listing
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import items_by_id, put_items, remove_items
+from diptych.collection.store.items import items_by_id
 from diptych.collection.store.listing import Order, list_items
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_items, remove_items
 from diptych.errors import InvalidInputError
 
 

@@ -18,16 +18,16 @@ from diptych.collection.item import Item
 from diptych.collection.retrievers import RetrieverChanges
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import has_table
-from diptych.collection.store.items import PICTURE, TEXT, content_ids, put_items, remove_items
 from diptych.collection.store.model_history import records
 from diptych.collection.store.models import LoadedRetrievers, all_models, model_named, models
 from diptych.collection.store.points import POINT_KINDS, point_table, prune_contents, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import PICTURE, TEXT, content_ids, put_items, remove_items
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
 from diptych.space import Space
-from tests.doubles import ToyRetriever
+from tests.doubles import Killed, ToyRetriever, interrupt_change
 
 N_TEXTS = 1100
 
@@ -49,10 +49,6 @@ class Blind(ToyRetriever):
 
     def text_features(self, texts: Sequence[str]) -> np.ndarray:
         raise AssertionError("texts were encoded again")
-
-
-class Killed(BaseException):
-    """Stands for the end of a process."""
 
 
 class Elsewhere(ThreadWorkers):
@@ -143,9 +139,10 @@ def test_an_interrupted_change_goes_on(
         if progress.done > 1000 or progress.total < 1000:
             raise Killed
 
-    for begin in (changes.set, lambda retriever, progress: changes.add(retriever, "other", progress)):
-        with pytest.raises(Killed):
-            begin(OtherEyes(3), stop)
+    with pytest.raises(Killed):
+        changes.set(OtherEyes(3), stop)
+    with pytest.raises(Killed):
+        changes.add(ToyRetriever(4), "other", stop)
     assert [one[:3] for one in names(changes)] == [("toy 0", True, True), ("other", False, False)]
     with pytest.raises(CollectionError, match="unfinished"):
         changes.activate("other")
@@ -153,12 +150,12 @@ def test_an_interrupted_change_goes_on(
     again = RetrieverChanges(store, lambda: Root(photos), LoadedRetrievers(store, lambda _: OtherEyes(3)))
     report = again.reencode()
     assert 0 < report.captions < N_TEXTS
-    assert names(again) == [("other", True, True, 0), ("toy 0", False, True, 1)]
+    assert [one[:3] for one in names(again)] == [("toy 3", True, True), ("other", False, False), ("toy 0", False, True)]
     with store.reading() as db:
-        assert [(one.before, one.after, one.origin) for one in records(db)] == [("toy 0", "other", "switch")]
+        assert [(one.before, one.after, one.origin) for one in records(db)] == [("toy 0", "toy 3", "switch")]
     # On the way back, what was added since gets its points.
     make().activate("toy 0")
-    assert names(again) == [("toy 0", True, True, 0), ("other", False, True, 0)]
+    assert names(again)[:2] == [("toy 0", True, True, 0), ("toy 3", False, True, 0)]
     assert wrong(store, photos, None, ToyRetriever()) == []
     assert again.reencode() == ReencodeReport()
 
@@ -177,8 +174,8 @@ def test_items_added_during_a_change_get_their_points(store: Store, photos: Path
 
 def test_what_is_replaced_or_removed_leaves_nothing(store: Store, photos: Path, changes: RetrieverChanges) -> None:
     changes.set(OtherEyes(1), keep=False)
-    changes.set(OtherEyes(2), now=False)
-    changes.set(ToyRetriever(3), now=False)
+    interrupt_change(changes.set, OtherEyes(2))
+    interrupt_change(changes.set, ToyRetriever(3))
     with pytest.raises(ActiveRetrieverError, match="active"):
         changes.remove("toy 1")
     with store.reading() as db:

@@ -13,9 +13,9 @@ from diptych.collection.item import Item
 from diptych.collection.store import suggestions as suggestions_module
 from diptych.collection.store.columns import ColumnCache
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import put_items, remove_items
 from diptych.collection.store.store import Store
 from diptych.collection.store.suggestions import Suggestion, SuggestionCache
+from diptych.collection.store.writing import put_items, remove_items
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 

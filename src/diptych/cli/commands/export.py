@@ -27,7 +27,7 @@ def export(
         ExportFormat | None,
         typer.Option(
             "--format",
-            help="csv, jsonl, parquet: the items; npz, safetensors, faiss: the numbers by which they are compared; "
+            help="csv, jsonl, parquet: the items; npz: the numbers by which they are compared; "
             "trec: answers to --queries; folder, zip, gallery: the pictures, a gallery with a page to look at them.",
         ),
     ] = None,

@@ -209,8 +209,8 @@ def _check_given_for_each(option: str, given: Sequence[object], collections: Col
 
 def check_served_root(collection: Path | str, named: Path | None, token_file: Path | None, *, watch: bool) -> None:
     """Raise where a root is refused, holds the file with the token, or is to be watched without being trusted."""
+    from diptych.collection.root import check_root, is_below, is_trusted_root, untrusted_root
     from diptych.collection.state import recorded_root
-    from diptych.collection.trusted_root import check_root, is_below, is_trusted_root, untrusted_root
 
     recorded, kept = recorded_root(collection)
     root = recorded if named is None else named

@@ -129,7 +129,7 @@ def backup(
 
     Others may search it and write to it meanwhile. Pictures are not copied: back them up as all your files. Neither
     are caches, which are made again when they are needed. The folder appears when it is whole; `diptych restore`
-    makes a collection of it.
+    makes a collection of it. Collections in PostgreSQL are backed up by its own programs (pg_dump).
     """
     from diptych.collection import backup_collection
 
@@ -139,8 +139,8 @@ def backup(
     stages = Stages(quiet=quiet)
     if place.reason:
         stages.note(f"collection: {shown_path(place.place)} ({place.reason})")
-    with stages.run("backup", f"backing up {printable(shown_path(place.place))}") as advance:
-        report = backup_collection(place.place, places[-1], progress=lambda step: advance(step.done, step.total))
+    with stages.run("backup", f"backing up {printable(shown_path(place.place))}"):
+        report = backup_collection(place.place, places[-1])
     log = " and the click log" if report.has_click_log else ""
     print_outcome(
         f"{counted(report.items, 'item')}{log} in {shown_path(report.target)}, {report.bytes / 1e6:,.1f} MB; "
@@ -153,12 +153,7 @@ def backup(
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder that `diptych backup` wrote.")],
     target: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help="The new folder of the collection, such as PICTURES/.diptych; a backup from PostgreSQL goes to the "
-            "postgresql:// address of a new schema.",
-        ),
+        Path, typer.Argument(metavar="PATH", help="The new folder of the collection, such as PICTURES/.diptych.")
     ],
     root: Annotated[
         Path | None,
@@ -173,11 +168,11 @@ def restore(
 ) -> None:
     """Make a collection of a backup, and check it."""
     from diptych.collection import restore_collection
-    from diptych.collection.trusted_root import untrusted_root
+    from diptych.collection.root import untrusted_root
 
     stages = Stages(quiet=quiet)
-    with stages.run("restore", f"restoring {printable(shown_path(source))}") as advance:
-        report = restore_collection(source, target, root=root, progress=lambda step: advance(step.done, step.total))
+    with stages.run("restore", f"restoring {printable(shown_path(source))}"):
+        report = restore_collection(source, target, root=root)
     for problem in report.problems:
         stages.note(problem)
     if report.pictures and not report.is_root_trusted:

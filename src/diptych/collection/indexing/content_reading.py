@@ -23,11 +23,11 @@ from diptych.collection.retriever_protocol import without_disk_cache
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_by_id
-from diptych.collection.store.kept import put_picture_texts
 from diptych.collection.store.models import Model
 from diptych.collection.store.points import point_table, put_points, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store, note_changes
+from diptych.collection.store.writing import put_picture_texts
 from diptych.encoders.image.picture_parts import PictureText, PictureTextReader, read_regions
 from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
 

@@ -119,6 +119,20 @@ def task_of(
     return EncodingTask(texts, to_encode, features, lacking)
 
 
+def has_all_points(
+    db: Connection, made: Encoded, sources: Sequence[Source], contents: Mapping[Side, Iterable[str]]
+) -> bool:
+    """Return True if contents have the points that were not made: others may have removed what shared them."""
+    for side in SIDES:
+        for model, _ in sources:
+            encoded = made.points.get((model.id, side), {})
+            keys = set(contents.get(side, ())) - encoded.keys() - made.failures.keys()
+            ids = list(known_contents(db, list(keys)).values())
+            if len(_with_points(db, model, side, ids)) < len(keys):
+                return False
+    return True
+
+
 def stored_features(db: Connection, encoder: EncoderSide, ids: Mapping[str, int]) -> Rows:
     """Return the stored features of contents, those that there are."""
     number = known_encoder(db, *encoder) if ids else None

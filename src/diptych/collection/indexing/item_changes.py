@@ -16,24 +16,16 @@ from diptych.arrays import IntArray
 from diptych.collection.filter import Filter
 from diptych.collection.indexing.add_report import AddReport, Progress, no_progress
 from diptych.collection.indexing.adding import Adding
-from diptych.collection.indexing.encoding import Encoded, Source, encode, put_encoded, task_of
+from diptych.collection.indexing.encoding import Encoded, Source, encode, has_all_points, put_encoded, task_of
 from diptych.collection.indexing.file_facts import checked_choice, kept_facts
 from diptych.collection.indexing.records import collect_records, text_hash
 from diptych.collection.indexing.writing import has_all_models, said_of
 from diptych.collection.item import Item, Record
 from diptych.collection.root import Root, find_items
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import (
-    TEXT,
-    content_ids,
-    items_after,
-    items_by_id,
-    items_by_name,
-    put_items,
-    remove_items,
-)
-from diptych.collection.store.kept import put_setting, put_unread_files, setting, unread_files
-from diptych.collection.store.store import Store
+from diptych.collection.store.items import items_after, items_by_id, items_by_name, put_unread_files, unread_files
+from diptych.collection.store.store import Store, put_setting, setting
+from diptych.collection.store.writing import TEXT, content_ids, put_items, remove_items
 from diptych.errors import InvalidInputError, UnknownItemError
 
 FACTS = "facts"
@@ -102,7 +94,8 @@ class ItemChanges:
         while True:
             sources = self._sources() if texts else ()
             with self._store.reading() as db:
-                made = encode(task_of(db, sources, (), texts), sources)
+                task = task_of(db, sources, (), texts)
+            made = encode(task, sources)
             for reason in made.failures.values():
                 raise InvalidInputError(reason)
             updated = self._store.write(partial(self._update, changes=changes, made=made, sources=sources, texts=texts))
@@ -117,8 +110,8 @@ class ItemChanges:
         sources: Sequence[Source],
         texts: Mapping[str, str],
     ) -> list[Item] | None:
-        """Change items in one transaction; None, and nothing, where a model has come that texts are not encoded for."""
-        if texts and not has_all_models(db, sources):
+        """Change items in one transaction; None, and nothing, where texts have to be encoded again."""
+        if texts and not (has_all_models(db, sources) and has_all_points(db, made, sources, {"text": texts})):
             return None
         found = find_items(db, self._root, list(changes))
         self._check_found(list(changes), found)

@@ -31,17 +31,12 @@ from diptych.collection.item import (
 from diptych.collection.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import (
-    PICTURE,
-    TEXT,
-    content_ids,
-    items_by_path,
-    put_items,
-)
+from diptych.collection.store.items import items_by_path
 from diptych.collection.store.models import followed_models
 from diptych.collection.store.points import point_table
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import PICTURE, TEXT, content_ids, put_items
 from diptych.errors import InvalidInputError
 from diptych.space import Direction
 

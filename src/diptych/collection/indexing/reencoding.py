@@ -22,10 +22,10 @@ from diptych.collection.indexing.file_facts import FileFacts, FileRequest, conte
 from diptych.collection.retriever_protocol import SIDES, Side
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.kept import put_thumbnails
 from diptych.collection.store.models import check_same_points
 from diptych.collection.store.points import missing_points
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import put_thumbnails
 from diptych.errors import InvalidInputError
 
 # Each batch is a commit, from which an interrupted run goes on.

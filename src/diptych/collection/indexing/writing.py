@@ -12,23 +12,15 @@ from functools import cached_property
 from typing import Any
 
 from diptych.collection.indexing.add_report import AddReport
-from diptych.collection.indexing.encoding import Encoded, Source, StatedFile, put_encoded
+from diptych.collection.indexing.encoding import Encoded, Source, StatedFile, has_all_points, put_encoded
 from diptych.collection.indexing.file_facts import FileFacts, ReadFile, hashed_file
 from diptych.collection.indexing.records import PendingRecord, check_free, record_name, text_hash, text_ids
 from diptych.collection.item import Item, Record, caption_ids
 from diptych.collection.root import Root
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import (
-    PICTURE,
-    TEXT,
-    content_ids,
-    items_by_content,
-    items_by_name,
-    items_by_path,
-    put_items,
-)
-from diptych.collection.store.kept import put_thumbnails
+from diptych.collection.store.items import items_by_content, items_by_name, items_by_path
 from diptych.collection.store.models import followed_models
+from diptych.collection.store.writing import PICTURE, TEXT, content_ids, put_items, put_thumbnails
 from diptych.errors import InvalidInputError
 
 SAID = ("content_hash", "captions", "labels", "metadata")
@@ -96,8 +88,13 @@ class Written:
 
 
 def write_batch(db: Connection, root: Root, batch: Batch, made: Encoded, sources: Sequence[Source]) -> Written | None:
-    """Write a batch in a transaction; None, and nothing, where a model has come that it is not encoded for."""
-    if not has_all_models(db, sources):
+    """Write a batch in a transaction; None, and nothing, where it has to be encoded again.
+
+    That is where a model has come since, or others have removed the items that shared points with it.
+    """
+    if not has_all_models(db, sources) or not has_all_points(
+        db, made, sources, {"image": batch.files, "text": batch.texts}
+    ):
         return None
     written = Written()
     current = _current_records(db, root, batch, written)

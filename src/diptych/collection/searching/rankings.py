@@ -18,8 +18,7 @@ from diptych.collection.searching.options import RerankBy
 from diptych.collection.sought_words import SoughtWords, folded_words
 from diptych.collection.store.columns import Columns
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.items import items_by_id
-from diptych.collection.store.kept import picture_texts
+from diptych.collection.store.items import items_by_id, picture_texts
 from diptych.collection.store.points import known_encoder, point_table, read_features
 from diptych.collection.store.words import Phrase, WordHits, find_words, phrases_of
 from diptych.collection.vectors.neighbours import Neighbours, VectorIndex

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diptych.arrays import IntArray
+from diptych.arrays import AnyArray, IntArray
 
 SQLITE_WORDS: Mapping[str, str] = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -100,6 +100,10 @@ class Connection(ABC):
         """Insert many rows, as fast as the engine can."""
 
     @abstractmethod
+    def load_arrays(self, table: str, columns: Sequence[str], arrays: Sequence[AnyArray]) -> None:
+        """Insert rows whose columns are arrays: integers, float16 rows, packed codes, or float32 rows."""
+
+    @abstractmethod
     def next_ids(self, table: str, count: int) -> Sequence[int]:
         """Return ids for new rows, which must be inserted by this job."""
 
@@ -147,6 +151,11 @@ class SqliteConnection(Connection):
             listed = ", ".join([marks] * len(part))
             values = list(chain.from_iterable(part))
             self.raw.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {listed}", values)
+
+    def load_arrays(self, table: str, columns: Sequence[str], arrays: Sequence[AnyArray]) -> None:
+        """Insert rows whose columns are arrays: integers, float16 rows, packed codes, or float32 rows."""
+        values = (array.tolist() if array.ndim == 1 else [row.tobytes() for row in array] for array in arrays)
+        self.load(table, columns, zip(*values, strict=True))
 
     def next_ids(self, table: str, count: int) -> Sequence[int]:
         """Return ids for new rows, which must be inserted by this job."""

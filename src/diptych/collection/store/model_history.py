@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -118,8 +117,7 @@ def records(db: Connection) -> list[LearningRecord]:
 
 def remember(db: Connection, record: LearningRecord) -> None:
     """Write down what is done in this transaction."""
-    row = time.time_ns(), json.dumps(record.to_json())
-    db.run("INSERT INTO model_history (time_ns, record) VALUES (?, ?)", row)
+    db.run("INSERT INTO model_history (record) VALUES (?)", (json.dumps(record.to_json()),))
 
 
 def change_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from diptych.arrays import AnyArray, IntArray
 from diptych.collection.retriever_protocol import PointKind, Side
-from diptych.collection.store.copying import copy_in
 from diptych.collection.store.dialect import Connection, in_words
 from diptych.errors import InvalidInputError
 
@@ -85,9 +84,8 @@ def put_points(
     """
     ids = np.asarray(contents, dtype=np.int64)
     numbers = np.broadcast_to(np.asarray(parts, dtype=np.int64), ids.shape)
-    rows = as_stored(vectors)
     remove_points(db, model, side, ids)
-    _insert(db, point_table(model, side), ("content", "part", "v", "crc"), (ids, numbers, rows), (ids, numbers))
+    _insert(db, point_table(model, side), ("content", "part"), (ids, numbers), as_stored(vectors))
 
 
 def as_stored(vectors: AnyArray) -> AnyArray:
@@ -209,8 +207,7 @@ def put_features(db: Connection, encoder: int, contents: Sequence[int] | IntArra
         condition, values = db.among("content", some)
         db.run(f"DELETE FROM feature WHERE encoder = ? AND {condition}", (encoder, *values))
     encoders = np.full(len(ids), encoder, dtype=np.int64)
-    vectors = np.ascontiguousarray(rows, dtype=np.float32)
-    _insert(db, "feature", ("encoder", "content", "v", "crc"), (encoders, ids, vectors), (ids, encoders))
+    _insert(db, "feature", ("content", "encoder"), (ids, encoders), np.ascontiguousarray(rows, dtype=np.float32))
 
 
 def read_features(db: Connection, encoder: int, contents: Sequence[int] | IntArray) -> tuple[IntArray, AnyArray]:
@@ -250,16 +247,12 @@ def _pieces(ids: Sequence[int] | IntArray) -> Iterator[IntArray]:
 
 
 def _insert(
-    db: Connection, table: str, columns: Sequence[str], arrays: Sequence[AnyArray], keys: tuple[IntArray, IntArray]
+    db: Connection, table: str, names: tuple[str, str], keys: tuple[IntArray, IntArray], vectors: AnyArray
 ) -> None:
-    """Insert rows of two integers, a vector and its checksum."""
-    first, second, vectors = arrays
-    blobs = [vector.tobytes() for vector in vectors]
-    codes = [point_crc(*row) for row in zip(keys[0].tolist(), keys[1].tolist(), blobs, strict=True)]
-    if db.engine == "sqlite":
-        db.load(table, columns, zip(first.tolist(), second.tolist(), blobs, codes, strict=True))
-    elif len(blobs):
-        copy_in(db.raw, table, columns, (first, second, vectors, np.array(codes, dtype=np.int64)))
+    """Insert vectors, each with its content, its part or encoder, and the checksum of all three."""
+    rows = zip(*(key.tolist() for key in keys), vectors, strict=True)
+    codes = np.array([point_crc(content, other, row.tobytes()) for content, other, row in rows], dtype=np.int64)
+    db.load_arrays(table, (*names, "v", "crc"), (*keys, vectors, codes))
 
 
 def _read(db: Connection, model: int, side: PointKind, condition: str, values: Sequence[Any] = ()) -> PointBlock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 import socket
@@ -12,12 +13,14 @@ from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+import numpy as np
 import psycopg
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import NumericBinaryLoader
 
+from diptych.arrays import AnyArray
 from diptych.atomic_files import Durability
 from diptych.collection.store.dialect import Connection, Values
 from diptych.collection.store.store import (
@@ -49,6 +52,9 @@ DEFAULT_SCHEMA = "diptych"
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 CONNECT_TRIES_S = (0.0, 0.5, 1.5)
 REPLICA_WAIT_S = 0.2
+COPY_HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
+COPY_TRAILER = b"\xff\xff"
+COPIED_AT_ONCE = 1 << 16
 # A client that stops within a job is cut off, for others wait for it.
 IDLE_IN_JOB_S = 10
 CONNECTION_SETTINGS: Mapping[str, object] = {
@@ -128,6 +134,11 @@ class PostgresConnection(Connection):
         with self.raw.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
+
+    def load_arrays(self, table: str, columns: Sequence[str], arrays: Sequence[AnyArray]) -> None:
+        """Insert rows whose columns are arrays: integers, float16 rows, packed codes, or float32 rows."""
+        if len(arrays[0]):
+            _copy_in(self.raw, table, columns, arrays)
 
     def next_ids(self, table: str, count: int) -> Sequence[int]:
         """Return ids for new rows, which must be inserted by this job."""
@@ -219,7 +230,9 @@ class PostgresStore(Store):
 
     def _set_uuid(self, db: Connection) -> None:
         self._uuid = str(db.value("SELECT value FROM meta WHERE name = 'uuid'"))
-        self.folder = cache_folder() / "collections" / self._uuid
+        # A restored dump has the uuid of the original, and other changes.
+        name = f"{self._uuid}-{hashlib.sha256(self.place.encode()).hexdigest()[:12]}"
+        self.folder = cache_folder() / "collections" / name
         self.derived = self.folder / DERIVED
         self.derived.mkdir(parents=True, exist_ok=True)
 
@@ -340,13 +353,6 @@ class PostgresStore(Store):
                 self._keep(db)
             return result
 
-    def maintain(self, statement: str) -> None:
-        """Run a statement outside of transactions, however long it takes, as building an index beside writers wants.
-
-        It waits for the end of all transactions, those of this thread included.
-        """
-        self.run_alone("SET statement_timeout = 0", "SET lock_timeout = 0", statement)
-
     def _is_committed(self, begin: str, number: str) -> bool:
         """Return True if a transaction whose connection was lost at its end is committed."""
         # Behind the lock it is not in progress any more.
@@ -359,19 +365,16 @@ class PostgresStore(Store):
         finally:
             self._end_reading(db)
 
-    def program_address(self) -> tuple[str, str]:
-        """Return the address for a program of PostgreSQL, and the password apart from it."""
-        known = conninfo_to_dict(self._conninfo)
-        password = str(known.pop("password", None) or "")
-        return make_conninfo("", **known), password
+    def maintain(self, statement: str) -> None:
+        """Run a statement outside of transactions, however long it takes, as building an index beside writers wants.
 
-    def run_alone(self, *statements: str) -> None:
-        """Run statements outside of transactions, on a connection of their own."""
+        It waits for the end of all transactions, those of this thread included.
+        """
         with self.clear_errors():
             db = self._connect()
             try:
-                for statement in statements:
-                    db.raw.execute(statement)
+                for one in ("SET statement_timeout = 0", "SET lock_timeout = 0", statement):
+                    db.raw.execute(one)
             finally:
                 db.raw.close()
 
@@ -461,3 +464,42 @@ def _is_lost(problem: psycopg.Error) -> bool:
 
 def _first_line(problem: BaseException) -> str:
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+
+
+def _copy_in(raw: Any, table: str, columns: Sequence[str], arrays: Sequence[AnyArray]) -> None:
+    """Insert rows whose columns are arrays: integers, float16 rows as ``halfvec``, uint8 as ``bit``, float32 as bytes.
+
+    ``raw`` is a connection of psycopg.
+    """
+    record = _record([(array.dtype, array.shape[1:]) for array in arrays])
+    with raw.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)") as copy:
+        copy.write(COPY_HEADER)
+        for start in range(0, len(arrays[0]), COPIED_AT_ONCE):
+            rows = np.zeros(len(arrays[0][start : start + COPIED_AT_ONCE]), dtype=record)
+            rows["columns"] = len(arrays)
+            for number, array in enumerate(arrays):
+                rows[f"length{number}"] = record[f"value{number}"].itemsize + _head_bytes(array.dtype)
+                if array.dtype == np.float16:
+                    rows[f"head{number}"] = array.shape[1] << 16
+                elif array.dtype == np.uint8:
+                    rows[f"head{number}"] = 8 * array.shape[1]
+                rows[f"value{number}"] = array[start : start + COPIED_AT_ONCE]
+            copy.write(rows.tobytes())
+        copy.write(COPY_TRAILER)
+
+
+def _head_bytes(dtype: Any) -> int:
+    return 4 if dtype in (np.float16, np.uint8) else 0
+
+
+def _record(columns: Sequence[tuple[Any, tuple[int, ...]]]) -> Any:
+    """Return the dtype of one row on the wire: field count, then length and value of each column."""
+    fields: list[Any] = [("columns", ">i2")]
+    for number, (dtype, shape) in enumerate(columns):
+        fields.append((f"length{number}", ">i4"))
+        if _head_bytes(dtype):
+            fields.append((f"head{number}", ">i4"))
+        # float32 rows are bytes as they are: nothing in the database looks inside.
+        wire = dtype if dtype == np.float32 else np.dtype(dtype).newbyteorder(">")
+        fields.append((f"value{number}", wire, shape))
+    return np.dtype(fields)

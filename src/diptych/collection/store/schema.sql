@@ -118,8 +118,8 @@ CREATE TABLE feature (
 CREATE INDEX feature_content ON feature (content);
 
 -- Search models. State: active, kept (searched by name), resting (kept for the way back, without points of new items),
--- unfinished (beside the others, its points are being made), pending (not among the others yet). The one that is next,
--- of whichever state, becomes active when its points are made. Place orders them. Form: f16 or bits.
+-- unfinished (beside the others, its points are being made), pending (becomes active when its points are made, and is not
+-- listed before). Place orders them. Form: f16 or bits.
 CREATE TABLE model (
     id {id},
     name {text} NOT NULL,
@@ -131,23 +131,20 @@ CREATE TABLE model (
     form {text} NOT NULL DEFAULT '',
     state {text} NOT NULL,
     place {int} NOT NULL DEFAULT 0,
-    is_next {int} NOT NULL DEFAULT 0,
-    keeps_old {int} NOT NULL DEFAULT 0,
     has_regions {int} NOT NULL DEFAULT 0,
     saved {text} NOT NULL,
     note {text} NOT NULL DEFAULT '{}'
 ) {strict};
 CREATE UNIQUE INDEX model_active ON model (state) WHERE state = 'active';
--- The files of a saved model, large ones in parts: it travels with the database.
+-- The files of a saved model: it travels with the database.
 CREATE TABLE model_file (
     model {int} NOT NULL REFERENCES model ON DELETE CASCADE,
     name {text} NOT NULL,
-    part {int} NOT NULL,
     body {blob} NOT NULL,
     sha256 {text} NOT NULL,
-    PRIMARY KEY (model, name, part)
+    PRIMARY KEY (model, name)
 ) {strict};
-CREATE TABLE model_history (id {id}, time_ns {int} NOT NULL, record {text} NOT NULL) {strict};
+CREATE TABLE model_history (id {id}, record {text} NOT NULL) {strict};
 
 CREATE TABLE album (id {id}, title {text} NOT NULL, folded {text} NOT NULL UNIQUE) {strict};
 CREATE TABLE album_item (

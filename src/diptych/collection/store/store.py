@@ -15,10 +15,10 @@ from diptych.collection.store.dialect import Connection, has_table, schema_state
 from diptych.errors import CollectionError
 
 DERIVED = "derived"
-"""The folder of what can be made again: vector files, columns, unpacked models."""
+"""The folder of what can be made again: vector files and columns."""
 
 LAST_CHANGE = "SELECT max(id) FROM change"
-FORMAT = 6
+FORMAT = 7
 MAX_CHANGES = 100_000
 """How many changes are kept for readers; those that lag further behind read all items again."""
 WRITE_WAIT_S = 30.0
@@ -221,3 +221,18 @@ def note_changes(db: Connection, kind: str, ids: Sequence[int | None] = (None,))
     """Tell readers which items have changed, or that something else has."""
     db.load("change", ("kind", "item"), [(kind, one) for one in ids])
     db.run("DELETE FROM change WHERE id <= (SELECT max(id) FROM change) - ?", (MAX_CHANGES,))
+
+
+def setting(db: Connection, name: str, default: str = "") -> str:
+    """Return a setting of the collection."""
+    found = db.value("SELECT value FROM meta WHERE name = ?", (name,))
+    return default if found is None else str(found)
+
+
+def put_setting(db: Connection, name: str, value: str) -> None:
+    """Store a setting of the collection."""
+    db.run(
+        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )
+    note_changes(db, "settings")

@@ -10,12 +10,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from diptych.collection.store.crc import row_crc
 from diptych.collection.store.dialect import Connection, has_table, schema_statements
-from diptych.collection.store.items import CAPTION_COLUMNS, COLUMNS
-from diptych.collection.store.kept import say_again
 from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
 from diptych.collection.store.store import Store
+from diptych.collection.store.writing import CAPTION_COLUMNS, COLUMNS, row_crc, say_again
 from diptych.collection.vectors.vector_index import damage_of_vector_files
 from diptych.errors import CollectionBusyError, CollectionError
 
@@ -198,11 +196,9 @@ def _points(store: Store) -> Iterator[Damage]:
 
 
 def _model_files(store: Store) -> Iterator[Damage]:
-    for model, name, part, body, expected in _pieces(
-        store, "model_file", ("model", "name", "part"), ("body", "sha256"), rows_at_once=1
-    ):
+    for *key, body, expected in _pieces(store, "model_file", ("model", "name"), ("body", "sha256"), rows_at_once=1):
         if hashlib.sha256(body).hexdigest() != expected:
-            yield Damage("model_file", (model, name, part), "is not as it was written")
+            yield Damage("model_file", tuple(key), "is not as it was written")
 
 
 def _pieces(

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from diptych.collection import Collection, Item
-from diptych.collection.trusted_root import OriginalError
+from diptych.collection.root import OriginalError
 from diptych.errors import UntrustedRootError
 from diptych.service.problems import Problem
 
