@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from diptych.collection.searching.request import SearchRequest
 
 from diptych.collection.saved import Album, Albums, SavedSearch, SavedSearches
+from diptych.collection.searching.query import SearchRequest
 from diptych.collection.store.items import items_by_name, picture_texts, put_unread_files, thumbnails, unread_files
 from diptych.collection.store.store import Store, put_setting, setting
 from diptych.collection.store.writing import PICTURE, content_ids, put_items, put_picture_texts, put_thumbnails
