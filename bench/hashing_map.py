@@ -27,17 +27,19 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from diptych.benchmark.hashing import HASHING_TASKS, HashingTask, hashing_methods
 from joblib import Parallel, delayed
 
 from diptych.arrays import FloatArray
-from diptych.benchmark.task import find_by_name
-from diptych.data import DatasetSplits, cache_folder
+from diptych.benchmark.papers import declared_tasks
+from diptych.benchmark.task import Task, find_by_name, with_settings
+from diptych.data import DatasetSplits, Pairs, cache_folder
 from diptych.metrics import AP, randomisation_test
+from diptych.models import Preprocessed, method_name, model_classes
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.protocols import HoldOut, Retrieval, TwoWayEvaluation, evaluate_retrieval, tune
 from diptych.space import DIRECTIONS
 
+DATA = ("wikipedia", "pascal", "flickr8k")
 BITS = 16
 LEVEL = 0.05
 CONVENTIONS = (("test", "view"), ("test", "unified"), ("train", "view"), ("train", "unified"))
@@ -55,6 +57,36 @@ GRIDS = {
 
 
 @dataclass(frozen=True)
+class HashingTask:
+    """One data set with its standard split."""
+
+    name: str
+    task: Task
+    has_classes: bool = True
+
+    def train(self, splits: DatasetSplits, seed: int) -> Pairs:
+        """Return what to learn from with a seed."""
+        return splits.train if self.has_classes else self.task.fold(splits, seed).training.pairs
+
+    def model(self, method: HashingModel, n_bits: int, seed: int) -> Preprocessed:
+        """Return the unfitted method behind the scaling of the data set."""
+        model = with_settings(method, n_bits=n_bits, random_state=seed)
+        return Preprocessed(model=model, images="l2", texts="none" if self.name == "wikipedia" else "l2")
+
+
+def hashing_task(name: str) -> HashingTask:
+    """Return a data set by its short name."""
+    setting = "captions" if name == "flickr8k" else "seen"
+    task = find_by_name("task", f"hashing-{name}-{setting}", declared_tasks())
+    return HashingTask(name, task, has_classes=setting == "seen")
+
+
+def hashing_methods() -> dict[str, type[HashingModel]]:
+    """Return the hashing methods by name."""
+    return {method_name(cls): cls for cls in model_classes().values() if issubclass(cls, HashingModel)}
+
+
+@dataclass(frozen=True)
 class Score:
     """One method on one data set: MAP of each seed, and the average precision of every query."""
 
@@ -69,7 +101,7 @@ def chosen(task: HashingTask, splits: DatasetSplits, name: str, jobs: int) -> Ha
     method = hashing_methods()[name]()
     if name not in GRIDS:
         return method
-    train = splits.train if task.has_classes else task.fold(splits, 0)[0]
+    train = task.train(splits, 0)
     tuning = tune(
         task.model(method, BITS, 0),
         train,
@@ -84,7 +116,7 @@ def chosen(task: HashingTask, splits: DatasetSplits, name: str, jobs: int) -> Ha
 
 def fitted(task: HashingTask, splits: DatasetSplits, method: HashingModel, n_bits: int, seed: int) -> HashingModel:
     """Return the method behind the task's scaling, fitted on the training part."""
-    train = splits.train if task.has_classes else task.fold(splits, seed)[0]
+    train = task.train(splits, seed)
     with warnings.catch_warnings():
         # SCM-orth warns of bits beyond its rank, which is what is shown here.
         warnings.simplefilter("ignore", UserWarning)
@@ -185,16 +217,15 @@ def conventions(task: HashingTask, splits: DatasetSplits, names: list[str], seed
 def main() -> int:
     """Print all tables and whether the bars are met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [task.name for task in HASHING_TASKS]
-    parser.add_argument("--data", nargs="+", default=names, choices=names)
+    parser.add_argument("--data", nargs="+", default=DATA, choices=DATA)
     parser.add_argument("--methods", nargs="+", default=list(hashing_methods()), choices=list(hashing_methods()))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     met = {}
     for name in options.data:
-        task = find_by_name("data set", name, HASHING_TASKS)
-        splits = task.load()
+        task = hashing_task(name)
+        splits = task.task.load()
         met[name] = bars(task, splits, options.methods, options.seeds, options.jobs)
         if name == "wikipedia" and "scm-orth" in options.methods:
             met["SCM-orth falls"] = orthogonal_bits(task, splits)
