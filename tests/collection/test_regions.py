@@ -148,13 +148,15 @@ def test_two_processes_do_not_store_the_same_twice(collection: Collection) -> No
     assert names(collection.search("red"))[0] == "corner"
 
 
-def test_regions_go_with_their_pictures_and_come_back(collection: Collection, pictures: Path) -> None:
+def test_regions_go_with_their_pictures(collection: Collection, pictures: Path) -> None:
     collection.add_regions()
     collection.remove("corner.png")
     assert names(collection.search("red")) == ["lines", "plain"]
     collection.add(pictures / "corner.png")
+    assert names(collection.search("red"))[0] == "lines"
+    assert collection.add_regions().read == 1
     assert names(collection.search("red"))[0] == "corner"
-    # A picture of another content has none until they are asked for.
+    # So has a picture of another content none until they are asked for.
     other_picture = Image.new("RGB", (SIDE, SIDE), COLOURS["green"])
     other_picture.paste(COLOURS["blue"], (5, 5, 20, 20))
     other_picture.save(pictures / "corner.png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +22,7 @@ from diptych.collection.store.models import LoadRetriever
 from diptych.collection.store.opening import create_store, is_collection
 from diptych.collection.store.store import put_setting
 from diptych.data.remote_files import full_path
-from diptych.errors import CollectionError, InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError, UnknownRetrieverError
 
 if TYPE_CHECKING:
     # Imported lazily: searching does not need the write path.
@@ -263,8 +263,10 @@ class Collection(CollectionReader):
         with self._state.store.reading() as db:
             followed = models.followed_models(db)
         for model in followed:
-            for index in self._state.searched(model).indexes.values():
-                index.catch_up()
+            # Another process may remove the search model meanwhile.
+            with suppress(UnknownRetrieverError):
+                for index in self._state.searched(model).indexes.values():
+                    index.catch_up()
 
     def update(
         self,
