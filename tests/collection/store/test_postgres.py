@@ -12,7 +12,7 @@ import pytest
 
 from diptych.collection.store.opening import create_store, open_store
 from diptych.collection.store.store import Store
-from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
+from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError, UnknownRetrieverError
 from tests.doubles.postgres_server import PostgresServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -58,6 +58,11 @@ def test_an_address_is_printed_without_its_password() -> None:
         with pytest.raises(InvalidInputError) as caught:
             postgres.PostgresStore(wrong)
         assert "secret" not in str(caught.value)
+
+
+def test_points_that_go_within_a_transaction_are_those_of_a_removed_search_model(opened: Store) -> None:
+    with pytest.raises(UnknownRetrieverError, match="removed from .* meanwhile; try again"), opened.reading() as db:
+        db.rows("SELECT max(id) FROM point_7_text")
 
 
 def test_a_server_that_does_not_answer_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
