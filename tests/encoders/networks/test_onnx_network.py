@@ -43,6 +43,8 @@ def test_no_more_runs_go_on_at_once_than_there_are_processors(tmp_path: Path, mo
     session, running, finish, most = network._session, [0], threading.Event(), [0]
 
     class Slow:
+        get_inputs = session.get_inputs
+
         def run(self, outputs: list[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
             running[0] += 1
             most[0] = max(most[0], running[0])

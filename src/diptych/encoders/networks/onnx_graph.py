@@ -120,7 +120,9 @@ class ConvolutionGraph(GraphBuilder):
         return self.node("Conv", value, self.weight(kernel), self.weight(bias), **attributes)
 
     @staticmethod
-    def convolution_attributes(kernel: FloatArray, stride: int, padding: tuple[int, int]) -> dict[str, Any]:
+    def convolution_attributes(
+        kernel: FloatArray, stride: int = 1, padding: tuple[int, int] = (0, 0)
+    ) -> dict[str, Any]:
         """Return what a node says of a convolution besides its weights."""
         size = kernel.shape[-1]
         return {
