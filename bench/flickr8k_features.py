@@ -30,6 +30,7 @@ from diptych.encoders import (
     Encoder,
     FeatureCache,
     MeanWordVectors,
+    ResNet50,
     SentenceEncoder,
     TfidfTopics,
 )
@@ -47,6 +48,7 @@ PHOTOS: dict[str, Encoder] = {
     "lite2": EfficientNetLite(),
     "lite2_centre": EfficientNetLite(crop="centre"),
     "lite0": EfficientNetLite(network="lite0"),
+    "resnet50": ResNet50(),
 }
 TEXTS: dict[str, Encoder] = {"sentence": SentenceEncoder(), "words": MeanWordVectors()}
 

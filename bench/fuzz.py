@@ -215,6 +215,7 @@ def _word_files() -> list[Input]:
     return [
         (".txt", b"the 0.1 0.2 0.3\ndog 1 2 3\ncat 1e-3 -2 3\n"),
         (".vec", b"2 3\ndog 1 2 3\ncat 1 2 4\n"),
+        (".bin", b"2 3\ndog " + np.ones(3, dtype="<f4").tobytes() + b"\ncat " + np.zeros(3, dtype="<f4").tobytes()),
     ]
 
 

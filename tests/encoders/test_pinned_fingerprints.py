@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diptych import Retriever
-from diptych.encoders import EfficientNetLite, Encoder, ImageNetLabels
+from diptych.encoders import EfficientNetLite, Encoder, ImageNetLabels, ResNet50
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ from diptych.encoders import EfficientNetLite, Encoder, ImageNetLabels
         (EfficientNetLite(), "e2cd2d824971e31a65a146ac3e80ae59"),
         (EfficientNetLite(network="lite0", crop="centre", mirror=True), "80cd41422566d4a3fe7be2381f8997a4"),
         (ImageNetLabels(), "b074866959ed11061d53a49adaefdb42"),
+        (ResNet50(), "6d2c9d21bc5e417245a1254b4fd114d6"),
     ],
     ids=lambda value: value.identity if isinstance(value, Encoder) else "",
 )

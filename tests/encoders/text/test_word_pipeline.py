@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from diptych.encoders import TfidfTopics, WordPipeline
+from diptych.encoders import Tfidf, TfidfTopics, WordPipeline
+from diptych.encoders.text.tfidf import learn_vocabulary
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, lemma
 from diptych.errors import InvalidInputError, MissingPackageError
 
@@ -61,21 +62,27 @@ def test_lemmas_without_the_package_name_the_command(monkeypatch: pytest.MonkeyP
 
 def test_an_unknown_list_of_stop_words_names_the_known_ones() -> None:
     with pytest.raises(InvalidInputError, match="'english', 'pictures', got 'french'"):
-        TfidfTopics(stop_words="french").fit(["red boat"])
+        Tfidf(stop_words="french").fit(["red boat"])
 
 
 def test_lemmas_join_the_columns_of_one_word_and_change_the_identity() -> None:
     texts = ["two dogs", "one dog", "dogs and boats"]
-    assert TfidfTopics(min_documents=1, stop_words="pictures").fit(texts).vocabulary_ == (
+    assert Tfidf(min_documents=1, stop_words="pictures").fit(texts).vocabulary_ == (
         "boats",
         "dog",
         "dogs",
         "one",
         "two",
     )
-    with_lemmas = TfidfTopics(min_documents=1, stop_words="pictures", lemmas=True).fit(texts)
+    with_lemmas = Tfidf(min_documents=1, stop_words="pictures", lemmas=True).fit(texts)
     assert with_lemmas.vocabulary_ == ("boat", "dog", "one", "two")
     assert (
         TfidfTopics().identity == "TfidfTopics(lemmas=False, min_documents=2, n_components=100, stop_words='english')"
     )
     assert "lemmas=True" in TfidfTopics(lemmas=True).identity
+
+
+def test_the_commonest_words_are_kept_and_equals_by_the_alphabet() -> None:
+    texts = ["cat dog", "cat boat", "dog boat ship"]
+    assert learn_vocabulary(texts, WordPipeline(), 1) == ("boat", "cat", "dog", "ship")
+    assert learn_vocabulary(texts, WordPipeline(), 1, max_words=2) == ("boat", "cat")

@@ -45,7 +45,7 @@ from diptych.collection.store.scoring import Scoring
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.encoders.image.efficientnet_lite import EfficientNetLite
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
     from diptych.encoders.image.reading_once import Square
 
 StatedFile = tuple[Path, os.stat_result]
@@ -313,9 +313,9 @@ def stored_points(retriever: RetrieverProtocol, side: Side, features: AnyArray) 
 
 def squares_of(sources: Iterable[Source]) -> tuple[Square, ...]:
     """Return what all networks look at; nothing where an encoder reads pictures in its own way."""
-    from diptych.encoders.image.efficientnet_lite import EfficientNetLite
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 
     encoders = [getattr(retriever, "image_encoder_", None) for _, retriever in sources]
     parts = [part for encoder in encoders for part in (encoder.sources if encoder is not None else [None])]
-    networks: list[EfficientNetLite] = [part for part in parts if isinstance(part, EfficientNetLite)]
+    networks: list[ConvolutionalEncoder] = [part for part in parts if isinstance(part, ConvolutionalEncoder)]
     return tuple(dict.fromkeys(network.square for network in networks)) if len(networks) == len(parts) else ()

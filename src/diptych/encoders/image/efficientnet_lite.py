@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from diptych.arrays import AnyArray, FloatArray, as_matrix
-from diptych.devices import batch_for_device
-from diptych.encoders.image.image_encoder import ImageEncoder
+from diptych.arrays import FloatArray
+from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.image.lite_network import N_FEATURES, LiteNetwork, lite_network
-from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from diptych.encoders.image.picture_decoding import Picture
 
 MIN_PIXELS, MAX_PIXELS = 32, 1024
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EfficientNetLite(ImageEncoder):
+class EfficientNetLite(ConvolutionalEncoder):
     """The 1,280 pooled features before the classifier of an EfficientNet-Lite.
 
     The family is that of Tan and Le, "EfficientNet: rethinking model scaling for convolutional neural networks",
@@ -64,10 +54,6 @@ class EfficientNetLite(ImageEncoder):
     (1, 1280)
     """
 
-    learns: ClassVar[bool] = False
-
-    crop: Literal["whole", "centre"] = "whole"
-    mirror: bool = False
     network: str = "lite2"
     pixels: int | None = None
     precision: Literal["int8"] | None = None
@@ -78,19 +64,9 @@ class EfficientNetLite(ImageEncoder):
         return N_FEATURES
 
     @property
-    def square(self) -> Square:
-        """What the network looks at."""
-        return Square(self._known.side, self.crop)
-
-    @property
-    def reading_side(self) -> int:
-        """The side of the network's square, and the margin when it is cut out of the middle."""
-        return self.square.reading_side
-
-    @property
-    def pictures_at_once(self) -> int:
-        """Pictures of a batch: more on an accelerator."""
-        return batch_for_device(self.batch_size)
+    def side(self) -> int:
+        """The side of the network's square in pixels."""
+        return self._known.side
 
     @property
     def weights_digest(self) -> str:
@@ -114,8 +90,6 @@ class EfficientNetLite(ImageEncoder):
         """Raise when a parameter cannot be used."""
         super().check_parameters()
         lite_network(self.network)
-        if self.crop not in ("whole", "centre"):
-            raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
         if self.pixels is not None and not MIN_PIXELS <= self.pixels <= MAX_PIXELS:
             raise InvalidInputError(
                 f"pixels must lie between {MIN_PIXELS} and {MAX_PIXELS}, or be None for the network's own "
@@ -124,36 +98,10 @@ class EfficientNetLite(ImageEncoder):
         if self.precision not in (None, "int8"):
             raise InvalidInputError(f"precision must be 'int8', or None for float32, got {self.precision!r}")
 
-    def held(self, picture: Picture) -> NDArray[np.uint8] | None:
-        """Return the square that was cut when the picture was read."""
-        return held_square(picture, self.square)
+    def make_network(self) -> Any:
+        """Return the network, written from the weights of the package."""
+        return self._known.model(in_eight_bits=self.precision == "int8")
 
-    def prepare(self, picture: Picture) -> NDArray[np.uint8]:
-        """Return the network's square of RGB bytes."""
-        held = self.held(picture)
-        return self.square.cut(self.read(picture)) if held is None else held
-
-    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
-        """Return the pooled features of prepared squares."""
-        network, pixels = self.open_network(), np.stack(prepared)
-        features = network.run("features", {"pixels": pixels})
-        if not self.mirror:
-            return features
-        return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
-
-    def open_network(self) -> Network:
-        """Return the network, ready to run; it is written from the weights of the package the first time."""
-        name, threads, known = self.network_name, self.threads, self._known
-        in_eight_bits = self.precision == "int8"
-        return self._made_once(
-            (name, threads),
-            lambda: Network.made_once(name, lambda: known.model(in_eight_bits=in_eight_bits), threads),
-        )
-
-    def probabilities(self, features: FloatArray) -> FloatArray:
-        """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""
-        kernel, bias = self._made_once(("classifier", self.network_name), self._known.classifier)
-        scores = as_matrix(features, name="features", width=kernel.shape[1]).astype(np.float32) @ kernel.T + bias
-        scores -= scores.max(axis=1, keepdims=True)
-        exponentials = np.exp(scores.astype(np.float64))
-        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True), dtype=np.float32)
+    def read_classifier(self) -> tuple[FloatArray, FloatArray]:
+        """Read the last layer from the package."""
+        return self._known.classifier()

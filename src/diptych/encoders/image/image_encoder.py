@@ -1,4 +1,4 @@
-"""What image encoders share: decoding in threads, batches, and failures by row."""
+"""What image encoders share: decoding in threads, batches, failures by row, and running a convolutional network."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import FloatArray, indexed_items
+from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors, begun_early
 from diptych.data.item_sequences import is_listed
+from diptych.devices import batch_for_device
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
+from diptych.encoders.image.reading_once import Square, held_square
+from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -144,3 +147,86 @@ class ImageEncoder(Encoder):
     def threads(self) -> int:
         """The number of threads that ``n_threads`` means on this machine."""
         return self.n_threads if self.n_threads is not None else available_processors()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConvolutionalEncoder(ImageEncoder):
+    """The pooled features of a network that looks at squares, and what its classifier makes of them.
+
+    A subclass says the :attr:`side` of the square, the :attr:`network_name` that stands for its weights and the code
+    that writes it, and writes the network in :meth:`make_network`; :meth:`read_classifier` reads the last layer.
+    """
+
+    learns: ClassVar[bool] = False
+
+    crop: Literal["whole", "centre"] = "whole"
+    mirror: bool = False
+
+    @property
+    @abstractmethod
+    def side(self) -> int:
+        """The side of the network's square in pixels."""
+
+    @property
+    @abstractmethod
+    def network_name(self) -> str:
+        """The name under which the network is kept on disk; another one for other weights or another graph."""
+
+    @abstractmethod
+    def make_network(self) -> Any:
+        """Return the network as an ``onnx.ModelProto``: ``pixels``, bytes (n, side, side, 3), to ``features``."""
+
+    @abstractmethod
+    def read_classifier(self) -> tuple[FloatArray, FloatArray]:
+        """Read the last layer: a matrix (labels, features) and a bias (labels)."""
+
+    @property
+    def square(self) -> Square:
+        """What the network looks at."""
+        return Square(self.side, self.crop)
+
+    @property
+    def reading_side(self) -> int:
+        """The side of the network's square, and the margin when it is cut out of the middle."""
+        return self.square.reading_side
+
+    @property
+    def pictures_at_once(self) -> int:
+        """Pictures of a batch: more on an accelerator."""
+        return batch_for_device(self.batch_size)
+
+    def check_parameters(self) -> None:
+        """Raise when a parameter cannot be used."""
+        super().check_parameters()
+        if self.crop not in ("whole", "centre"):
+            raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
+
+    def held(self, picture: Picture) -> NDArray[np.uint8] | None:
+        """Return the square that was cut when the picture was read."""
+        return held_square(picture, self.square)
+
+    def prepare(self, picture: Picture) -> NDArray[np.uint8]:
+        """Return the network's square of RGB bytes."""
+        held = self.held(picture)
+        return self.square.cut(self.read(picture)) if held is None else held
+
+    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return the pooled features of prepared squares."""
+        network, pixels = self.open_network(), np.stack(prepared)
+        features = network.run("features", {"pixels": pixels})
+        if not self.mirror:
+            return features
+        return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
+
+    def open_network(self) -> Network:
+        """Return the network, ready to run; it is written from its weights the first time."""
+        name, threads = self.network_name, self.threads
+        return self._made_once((name, threads), lambda: Network.made_once(name, self.make_network, threads))
+
+    def probabilities(self, features: FloatArray) -> FloatArray:
+        """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""
+        kernel, bias = self._made_once(("classifier", self.network_name), self.read_classifier)
+        scores = as_matrix(features, name="features", width=kernel.shape[1]).astype(np.float32) @ kernel.T + bias
+        scores -= scores.max(axis=1, keepdims=True)
+        exponentials = np.exp(scores.astype(np.float64))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True), dtype=np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.clustering import learn_centres, nearest_centres
 from diptych.encoders.encoder import check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
@@ -22,9 +23,6 @@ _DESCRIPTOR = 128
 _SMALLEST = 8
 # A codebook wants many pictures rather than all descriptors of a few.
 _FROM_ONE_PICTURE = 100
-_KMEANS_BATCH = 4096
-_KMEANS_PASSES = 20
-_KMEANS_PLUS_PLUS_SAMPLE = 64
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,40 +102,19 @@ class SiftWords(ImageEncoder):
         sample = self._sample(items)
         if len(sample) == 0:
             raise InvalidInputError("no interest point was found in the training pictures; pass larger ones")
-        self.centres_ = self._centres(sample)
+        self.centres_ = learn_centres(sample, self.n_words, seed=self.random_state)
         return self
 
     def prepare(self, picture: Picture) -> AnyArray:
         """Read a picture and count its visual words."""
-        # Imported lazily: every search looks through the encoders, and most need no scikit-learn.
-        from sklearn.metrics import pairwise_distances_argmin
-
         check_is_fitted(self)
-        descriptors = self._descriptors(picture)
-        words = pairwise_distances_argmin(descriptors, self.centres_) if len(descriptors) else np.zeros(0, dtype=int)
+        words = nearest_centres(self._descriptors(picture), self.centres_)
         return np.bincount(words, minlength=len(self.centres_)).astype(np.int32)
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Turn counts into shares."""
         counts = np.stack(list(prepared))
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
-
-    def _centres(self, sample: FloatArray) -> FloatArray:
-        """Return k-means centres, by mini-batches (Sculley, WWW 2010); few descriptors are themselves the centres."""
-        if len(sample) <= self.n_words:
-            return sample
-        from sklearn.cluster import MiniBatchKMeans
-
-        clusters = MiniBatchKMeans(
-            self.n_words,
-            # The careful start takes longer than all the rest when there are many centres, and matters little then.
-            init="k-means++" if self.n_words <= _KMEANS_PLUS_PLUS_SAMPLE else "random",
-            batch_size=max(_KMEANS_BATCH, self.n_words),
-            max_iter=_KMEANS_PASSES,
-            n_init=1,
-            random_state=self.random_state,
-        )
-        return np.asarray(clusters.fit(sample).cluster_centers_, dtype=np.float32)
 
     def _sample(self, items: Sequence[Picture]) -> FloatArray:
         """Return descriptors of some pictures, no more in all than ``max_descriptors``."""

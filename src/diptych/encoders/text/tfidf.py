@@ -20,19 +20,28 @@ def _counter(**options: Any) -> Any:
     return scikit_learn("sklearn.feature_extraction.text").CountVectorizer(**options)
 
 
-def learn_vocabulary(texts: Sequence[str], pipeline: WordPipeline, min_documents: int) -> tuple[str, ...]:
-    """Return the words that occur in at least ``min_documents`` texts, in alphabetical order."""
+def learn_vocabulary(
+    texts: Sequence[str], pipeline: WordPipeline, min_documents: int, max_words: int | None = None
+) -> tuple[str, ...]:
+    """Return the words that occur in at least ``min_documents`` texts, in alphabetical order.
+
+    ``max_words`` keeps those that occur in the most texts; of equals, the first in the alphabet.
+    """
     check_texts(texts)
     if min_documents < 1:
         raise InvalidInputError(f"min_documents must be at least 1, got {min_documents}")
     counter = _counter(analyzer=pipeline.words, min_df=min(min_documents, len(texts)), binary=True)
     try:
-        counter.fit(texts)
+        holds = counter.fit_transform(texts)
     except ValueError as error:
         raise InvalidInputError(
             f"no word is left in the {len(texts)} training texts; lower min_documents or pass more texts ({error})"
         ) from error
-    return tuple(counter.get_feature_names_out().tolist())
+    words = counter.get_feature_names_out()
+    if max_words is None or len(words) <= max_words:
+        return tuple(words.tolist())
+    commonest = np.argsort(-np.bincount(holds.indices, minlength=len(words)), kind="stable")[:max_words]
+    return tuple(words[np.sort(commonest)].tolist())
 
 
 def count_words(texts: Sequence[str], vocabulary: tuple[str, ...], pipeline: WordPipeline) -> scipy.sparse.csr_matrix:
@@ -73,9 +82,9 @@ class _CountedWords(WordEncoder):
 
     min_documents: int = 2
 
-    def _learn_counts(self, texts: Sequence[str]) -> scipy.sparse.csr_matrix:
+    def _learn_counts(self, texts: Sequence[str], max_words: int | None = None) -> scipy.sparse.csr_matrix:
         """Learn the vocabulary, and return the counts of its words in the training texts."""
-        self.vocabulary_ = learn_vocabulary(texts, self.pipeline, self.min_documents)
+        self.vocabulary_ = learn_vocabulary(texts, self.pipeline, self.min_documents, max_words)
         return count_words(texts, self.vocabulary_, self.pipeline)
 
     def _counts(self, texts: Sequence[str]) -> scipy.sparse.csr_matrix:
@@ -84,12 +93,62 @@ class _CountedWords(WordEncoder):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class Tfidf(_CountedWords):
+    """TF-IDF weights of the commonest words: one feature per word, rows of unit length.
+
+    A word that occurs c times weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where n_w of the n training texts hold
+    it. A text without any known word becomes zero.
+
+    Salton and Buckley, "Term-weighting approaches in automatic text retrieval", 1988. Use it where each feature should
+    be a word that a person can read, or where a model does its own reduction; :class:`TfidfTopics` uses all words and
+    is smaller. The rows are dense, so the number of words is bounded: 1,000 is the width of the TF-IDF features that
+    are distributed with the Wikipedia data set.
+
+    Parameters
+    ----------
+    max_words:
+        The number of features at most; words that occur in the most training texts are kept.
+    stop_words, lemmas:
+        As in :class:`WordPipeline`.
+    min_documents:
+        Words in fewer training texts are left out.
+
+    Attributes
+    ----------
+    vocabulary_, idf_:
+        The words and their weights.
+
+    Examples
+    --------
+    >>> from diptych.encoders import Tfidf
+    >>> encoder = Tfidf(min_documents=1).fit(["a red boat", "a red ship"])
+    >>> encoder.vocabulary_
+    ('boat', 'red', 'ship')
+    >>> encoder.transform(["red boat"]).round(2)
+    array([[0.81, 0.58, 0.  ]], dtype=float32)
+    """
+
+    max_words: int = 1000
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Learn the vocabulary and the word weights from training texts."""
+        if self.max_words < 1:
+            raise InvalidInputError(f"max_words must be at least 1, got {self.max_words}")
+        self.idf_ = inverse_document_frequencies(self._learn_counts(items, self.max_words))
+        return self
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of unit length per text, zero for a text without a known word."""
+        counts = self._counts(items)
+        return np.asarray(weighted_counts(counts, self.idf_).astype(np.float32).toarray())
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class TfidfTopics(_CountedWords):
     """Latent semantic analysis: the leading singular directions of the TF-IDF matrix.
 
-    A word that occurs c times in a text weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where n_w of the n training
-    texts hold it. Rows of these weights, scaled to unit length, are projected on the leading right singular vectors of
-    the training matrix and scaled again. A text without any known word becomes zero.
+    The rows of :class:`Tfidf`, with all words, are projected on the leading right singular vectors of the training
+    matrix and scaled to unit length again. A text without any known word becomes zero.
 
     Deerwester et al., "Indexing by latent semantic analysis", JASIS 1990. Use it for captions and documents when no
     sentence encoder is at hand; it learns from the training texts alone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import zlib
 from collections.abc import Callable
@@ -109,10 +110,38 @@ def _parse_lines(lines: list[tuple[int, str]], width: int, words: list[str], pat
     return vectors
 
 
+def read_word2vec_binary(path: Path) -> WordVectors:
+    """Read the binary format of word2vec: a line of two counts, then words with float32 bytes behind them."""
+    broken = InvalidInputError(f"{path} is cut short or not in the binary format of word2vec; download it again")
+    with path.open("rb") as file:
+        counts = file.readline(64).split()
+        start = file.tell()
+        if len(counts) != 2 or not all(count.isdigit() for count in counts):
+            raise broken
+        n_words, width = (int(count) for count in counts)
+        # Checked before memory is taken for what the header promises.
+        if not n_words or not width or start + n_words * (4 * width + 2) > path.stat().st_size:
+            raise broken
+        vectors = np.empty((n_words, width), dtype=np.float32)
+        words = []
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            for row in range(n_words):
+                end = content.find(b" ", start)
+                values = content[end + 1 : end + 1 + 4 * width]
+                if end < 0 or len(values) < 4 * width:
+                    raise broken
+                # Some writers end each vector with a line break, others do not.
+                words.append(content[start:end].lstrip(b"\n").decode("utf-8", "replace"))
+                vectors[row] = np.frombuffer(values, dtype="<f4")
+                start = end + 1 + 4 * width
+    return WordVectors(words, vectors)
+
+
 _READERS: dict[str, Callable[[Path], WordVectors]] = {
     ".npz": read_npz,
     ".txt": read_text,
     ".vec": read_text,
+    ".bin": read_word2vec_binary,
 }
 
 

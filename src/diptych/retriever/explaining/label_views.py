@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders import EfficientNetLite, ImageNetLabels, SideBySide, imagenet_labels
+from diptych.encoders import ImageNetLabels, SideBySide, imagenet_labels
+from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.errors import InvalidInputError, counted
 from diptych.models import CrossModalModel, Random
 from diptych.models.semantic.classifier_pair import ClassifierPairModel
@@ -147,7 +148,7 @@ def _seen(match: Match, picture: Subject) -> FloatArray | None:
     if isinstance(encoder, SideBySide):
         # The columns of the first network come first, as it made them.
         encoder = encoder.encoders[0]
-    if picture.features is None or not isinstance(encoder, EfficientNetLite):
+    if picture.features is None or not isinstance(encoder, ConvolutionalEncoder):
         return None
     own = picture.features[:, : encoder.n_features]
     if isinstance(encoder, ImageNetLabels):

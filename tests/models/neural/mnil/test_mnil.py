@@ -17,12 +17,14 @@ from sklearn.exceptions import NotFittedError
 from diptych.data import Pairs
 from diptych.encoders import SentenceEncoder
 from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.resnet50_weights import folded_convolutions
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.models import MNiL, load_model, model_classes
 from diptych.models.neural.mnil._items import token_numbers
 from diptych.models.neural.mnil._networks import PictureNetwork, SpaceMap
 from diptych.models.neural.mnil._onnx import image_tower
-from diptych.models.neural.mnil._plan import ConvolutionPlan, folded_resnet, read_weights, write_weights
+from diptych.models.neural.mnil._plan import ConvolutionPlan, read_weights, write_weights
+from tests.encoders.networks.resnet50_package import plain_resnet50
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (40, 60, 220), "white": (240, 240, 240)}
 PLACES = ("left", "right")
@@ -418,39 +420,11 @@ def resnet_package(seed: int = 0) -> dict[str, np.ndarray]:
     return found
 
 
-def plain_resnet50(weights: dict[str, np.ndarray], pixels: np.ndarray) -> np.ndarray:
-    """Run one square through the network as the paper gives it, layer by layer, channels last."""
-
-    def convolved(values: np.ndarray, name: str, norm: str, stride: int = 1) -> np.ndarray:
-        kernel = weights[f"{name}/kernel"]
-        border = len(kernel) // 2
-        padded = np.pad(values, [(border, border), (border, border), (0, 0)])
-        windows = np.lib.stride_tricks.sliding_window_view(padded, kernel.shape[:2], axis=(0, 1))[::stride, ::stride]
-        result = np.einsum("yxcij,ijcf->yxf", windows, kernel, optimize=True) + weights[f"{name}/bias"]
-        spread = np.sqrt(weights[f"{norm}/moving_variance"] + 1e-3)
-        return (result - weights[f"{norm}/moving_mean"]) / spread * weights[f"{norm}/gamma"] + weights[f"{norm}/beta"]
-
-    bgr = pixels[:, :, ::-1].astype(np.float64) - [103.939, 116.779, 123.68]
-    values = np.maximum(convolved(bgr, "conv1", "bn_conv1", 2), 0)
-    padded = np.pad(values, [(1, 1), (1, 1), (0, 0)])
-    values = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))[::2, ::2].max(axis=(3, 4))
-    for stage, letters in {2: "abc", 3: "abcd", 4: "abcdef", 5: "abc"}.items():
-        for letter in letters:
-            stride = 2 if letter == "a" and stage > 2 else 1
-            res, norm = f"res{stage}{letter}_branch", f"bn{stage}{letter}_branch"
-            inner = np.maximum(convolved(values, f"{res}2a", f"{norm}2a", stride), 0)
-            inner = np.maximum(convolved(inner, f"{res}2b", f"{norm}2b"), 0)
-            inner = convolved(inner, f"{res}2c", f"{norm}2c")
-            values = convolved(values, f"{res}1", f"{norm}1", stride) if letter == "a" else values
-            values = np.maximum(inner + values, 0)
-    return values.mean(axis=(0, 1))
-
-
 def test_resnet50_is_the_network_of_the_paper(tmp_path):
     package = resnet_package()
     pixels = np.random.default_rng(1).integers(0, 256, size=(1, 224, 224, 3)).astype(np.uint8)
     wanted = plain_resnet50(package, pixels[0])[None]
-    weights = folded_resnet(package)
+    weights = folded_convolutions(package)
     network = PictureNetwork(ConvolutionPlan.resnet50(width=8), weights, np.random.default_rng(0))
     with torch.no_grad():
         found = network(torch.from_numpy(pixels)).numpy()

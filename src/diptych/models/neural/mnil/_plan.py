@@ -17,7 +17,6 @@ from diptych.errors import InvalidInputError
 N_LAYERS = 2
 """Layers of the text network's memory."""
 SMALLEST_NORM = 1e-12
-PACKAGED_NORM_EPSILON = 1e-3
 
 Arrays = Mapping[str, AnyArray]
 Normalization = Literal["cosine", "none", "code"]
@@ -112,27 +111,9 @@ class ConvolutionPlan:
 
 def packaged_resnet() -> Weights:
     """Return the weights of a package, ImageNet's statistics folded in, where small batches cannot reach."""
-    from diptych.encoders.networks.resnet50_weights import resnet50_weights
+    from diptych.encoders.networks.resnet50_weights import folded_convolutions, resnet50_weights
 
-    return folded_resnet(resnet50_weights())
-
-
-def folded_resnet(weights: Arrays) -> Weights:
-    """Return ``<name>.kernel`` and ``<name>.bias`` of each convolution, given what the package holds."""
-    folded: Weights = {}
-    for convolution in ConvolutionPlan.resnet50().convolutions():
-        name = convolution.name
-        layer, norm = (name, f"bn_{name}") if name == "conv1" else (f"res{name}", f"bn{name}")
-        gain, shift, mean, variance = (
-            weights[f"{norm}/{part}"].astype(np.float64) for part in ("gamma", "beta", "moving_mean", "moving_variance")
-        )
-        factor = gain / np.sqrt(variance + PACKAGED_NORM_EPSILON)
-        # From (rows, columns, channels, filters); colours come as blue, green, red there.
-        kernel = weights[f"{layer}/kernel"].transpose(3, 2, 0, 1)
-        kernel = kernel[:, ::-1] if name == "conv1" else kernel
-        folded[f"{name}.kernel"] = np.ascontiguousarray(kernel * factor[:, None, None, None], dtype=np.float32)
-        folded[f"{name}.bias"] = (shift + (weights[f"{layer}/bias"] - mean) * factor).astype(np.float32)
-    return folded
+    return folded_convolutions(resnet50_weights())
 
 
 def write_weights(weights: Arrays, path: str | PathLike[str]) -> None:
