@@ -61,7 +61,7 @@ def test_an_address_is_printed_without_its_password() -> None:
 
 
 def test_points_that_go_within_a_transaction_are_those_of_a_removed_search_model(opened: Store) -> None:
-    with pytest.raises(UnknownRetrieverError, match="removed from .* meanwhile; try again"), opened.reading() as db:
+    with pytest.raises(UnknownRetrieverError, match=r"removed from .* meanwhile; try again"), opened.reading() as db:
         db.rows("SELECT max(id) FROM point_7_text")
 
 

@@ -86,7 +86,7 @@ class RelativeRepresentations(AlignmentModel):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LocalCKA(CrossModalModel):
-    """Ask of a picture and a text: would the two spaces still resemble each other if this were one more pair?
+    """Score a picture and a text by how much the two spaces would resemble each other if they were one more pair.
 
         score(x, y) = CKA of (A with x) and (B with y)
 
