@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,11 +38,12 @@ from diptych.collection.store.models import LONGEST_NAME, LoadedRetrievers, Mode
 from diptych.collection.store.points import count_missing_points, drop_point_tables, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store, note_changes
-from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
+from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError, UnknownRetrieverError
 
 # A change leaves the retriever before, so that going back costs nothing, and a few older ones.
 MAX_RESTING = 3
 FEATURES_AT_ONCE = 2000
+MAX_TRIES = 3
 
 _UNUSED = """NOT EXISTS (SELECT 1 FROM model m
     WHERE (encoder.side = 'image' AND m.image_fingerprint = encoder.fingerprint)
@@ -95,6 +97,13 @@ class RetrieverChanges:
 
     def stored(self) -> list[StoredRetriever]:
         """Return the retrievers, the active one first."""
+        # In PostgreSQL the points of one may go while they are counted.
+        for _ in range(MAX_TRIES - 1):
+            with suppress(UnknownRetrieverError):
+                return self._stored()
+        return self._stored()
+
+    def _stored(self) -> list[StoredRetriever]:
         with self._store.reading() as db:
             return [
                 StoredRetriever(

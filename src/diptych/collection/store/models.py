@@ -100,7 +100,7 @@ def stored_model(db: Connection, fingerprint: str) -> Model:
     """Return the model that makes these points, or raise."""
     model = model_with(db, fingerprint)
     if model is None:
-        raise CollectionError("the retriever was removed by another process; add it again")
+        raise UnknownRetrieverError("the retriever was removed by another process; add it again")
     return model
 
 
