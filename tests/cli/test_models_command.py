@@ -135,8 +135,19 @@ def test_in_a_terminal_it_asks_and_ctrl_c_keeps_what_came(hub: FakeHub, models: 
     hub.faults.wait = threading.Event()
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "diptych", "models", "get", "hub:owner/clip"]
+
+    def hear_interrupts() -> None:
+        # Tests that run in the background of a shell ignore them, and so would what they start.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     process = subprocess.Popen(
-        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True, env={**os.environ, "CI": ""}
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        env={**os.environ, "CI": ""},
+        preexec_fn=hear_interrupts,
     )
     os.close(terminal)
     shown = ""

@@ -6,14 +6,17 @@ A failure prints what differs. A wanted change is recorded by the command that i
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from difflib import unified_diff
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.collection.store.conftest import postgres_server
+from tests.doubles.postgres_server import PostgresServer
 from tests.golden import commands, files, library
 from tests.golden.comparing import differences
 from tests.golden.questions import questions
@@ -30,12 +33,17 @@ def fail_on(lines: list[str], name: str) -> None:
         pytest.fail("\n".join([*lines[:SHOWN_LINES], *more, advice]), pytrace=False)
 
 
+def _schema_of_its_own(server: PostgresServer, name: str) -> str:
+    """Return an address on a server that several workers, and a second set-up in one of them, may share."""
+    return server.address(f"{name}_{uuid.uuid4().hex[:8]}")
+
+
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.server)])
 def photographs(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[library.Photographs]:
     is_sqlite = request.param == "sqlite"
-    place_of = None if is_sqlite else request.getfixturevalue("postgres_server").address
+    place_of = None if is_sqlite else partial(_schema_of_its_own, request.getfixturevalue("postgres_server"))
     made = library.make_photographs(tmp_path_factory.mktemp("golden"), place_of)
     if is_sqlite and "searches" in request.config.stash.get(files.RECORDED, ()):
         files.write_searches(

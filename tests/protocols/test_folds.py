@@ -113,7 +113,7 @@ def test_raw_items_and_missing_labels_are_explained():
 
 
 DEFAULT_BARS = [
-    (CCA(), 0.235, 0.2408),
+    (CCA(), 0.235, 0.2432),
     (SM(), 0.257, 0.2578),
     (MarginalSM(), 0.270, 0.2679),
     (SCM(), 0.258, 0.2569),

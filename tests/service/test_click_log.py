@@ -267,6 +267,9 @@ def test_memory_does_not_grow_with_the_log(log: ClickLog) -> None:
             if turn % 50 == 0:
                 log.record_click(search_id=search_id, item=f"{turn} 0", position=1, kind="open")
         log.flush()
+        # The thread that writes holds the last batch: a small one.
+        search(log, "the last query", items=["last"])
+        log.flush()
         # Other threads of this process allocate, too.
         of_the_log = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/service/clicks/*")])
         return sum(trace.size for trace in of_the_log.traces)

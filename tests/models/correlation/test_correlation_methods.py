@@ -182,3 +182,28 @@ def test_few_components_of_few_rows_are_not_filled_up_with_noise():
     for bad in (0, "3", 2.5):
         with pytest.raises(InvalidInputError, match="n_components must be an integer of at least 1"):
             CCA(n_components=bad).fit(images, texts)
+
+
+def test_a_ridge_is_chosen_by_pictures_not_by_their_texts():
+    """Further texts of the same few pictures must not look like further pictures."""
+    rng = np.random.default_rng(0)
+    meaning = rng.normal(size=(400, 8))
+    images = meaning @ rng.normal(size=(8, 60)) + 2 * rng.normal(size=(400, 60))
+    texts = meaning @ rng.normal(size=(8, 40)) + 2 * rng.normal(size=(400, 40))
+    few, test = np.repeat(np.arange(40), 5), slice(40, 400)
+    several = texts[few] + rng.normal(size=(200, 40))
+    fixed = [CCA(regularization=ridge).fit(images[few], several) for ridge in (0.01, 0.1, 1.0, 10.0)]
+    scores = [model.score(images[test], texts[test]) for model in fixed]
+    chosen = CCA().fit(images[few], several).score(images[test], texts[test])
+    assert chosen > 0.9 * max(scores) > 1.5 * min(scores)
+
+
+def test_the_chosen_ridge_falls_with_the_number_of_pairs():
+    rng = np.random.default_rng(0)
+    meaning = rng.normal(size=(2000, 5))
+    images, texts = (meaning @ rng.normal(size=(5, 30)) + rng.normal(size=(2000, 30)) for _ in range(2))
+    ridges = []
+    for n in (20, 100, 2000):
+        sums = CCA().moments(images[:n], texts[:n])
+        ridges.append(CCA()._ridges(sums)[0])
+    assert ridges[0] > ridges[1] > ridges[2]

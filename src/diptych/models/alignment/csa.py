@@ -9,15 +9,15 @@ import numpy as np
 
 from diptych.arrays import FloatArray, map_rows, unit_rows
 from diptych.models.base import FromTask, Grid, Side
-from diptych.models.correlation.cca import AUTO_NOISE_GAIN, canonical_directions, ridges_of
+from diptych.models.correlation.cca import AUTO_NOISE_GAIN, RidgedModel, canonical_directions
 from diptych.models.linear import project
-from diptych.models.moments import MomentModel, Moments
+from diptych.models.moments import Moments
 from diptych.models.parameters import Count, Ridge
 from diptych.space import Space
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CSA(MomentModel):
+class CSA(RidgedModel):
     """Canonical similarity analysis: canonical variates weighted by how well each agrees on the pairs.
 
         sim(x, y) = Σ_k ρ_k u_k v_k / (‖u‖ ‖v‖)
@@ -62,14 +62,14 @@ class CSA(MomentModel):
     n_components: Count | None = None
     regularization: Ridge = "auto"
 
-    def _fit_moments(self, sums: Moments) -> None:
-        sums.check_varies()
+    def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
         self.image_projection_, _, self.text_projection_ = canonical_directions(
             image,
             text,
             cross,
-            *ridges_of(image, text, cross, sums.n_rows, self.regularization),
+            image_ridge,
+            text_ridge,
             n_components=self.n_components,
             precision=sums.precision,
             offset=sums.offset,

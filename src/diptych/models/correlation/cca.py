@@ -5,11 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 import scipy
+from scipy import sparse
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
+from diptych.models.labels import Targets
 from diptych.models.linear import fix_signs, relative_ridge, singular_noise, whitener
-from diptych.models.moments import MomentModel, Moments
+from diptych.models.moments import MomentModel, Moments, moments
 from diptych.models.parameters import Count, NonNegative, Ridge, check_components
 
 _GRAM_SIZE = 200
@@ -21,8 +23,32 @@ AUTO_NOISE_GAIN = 1000.0
 """The smallest of them enlarges what rounding leaves by so much."""
 
 
+class RidgedModel(MomentModel):
+    """A method of moments with a ridge on both sides, which may be chosen from the data."""
+
+    regularization: Ridge
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        sums = self._moments(images, texts, targets)
+        sums.check_varies()
+        # Texts of one picture are no independent witnesses: a ridge that they choose is too small.
+        means = picture_means(images, texts) if self.regularization == "auto" else None
+        self._fit_ridged(sums, *self._ridges(sums if means is None else moments(*means)))
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
+        self._fit_ridged(sums, *self._ridges(sums))
+
+    def _ridges(self, sums: Moments) -> tuple[float, float]:
+        covariances = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
+        return ridges_of(*covariances, sums.n_rows, self.regularization)
+
+    def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
+        raise NotImplementedError
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class CCA(MomentModel, LinearProjectionModel):
+class CCA(RidgedModel, LinearProjectionModel):
     """Regularised canonical correlation analysis: the directions in which the two sides agree most.
 
         max over w, v of  wᵀΣ_ab v / √(wᵀΣ_a w · vᵀΣ_b v)
@@ -39,7 +65,7 @@ class CCA(MomentModel, LinearProjectionModel):
     regularization : float or "auto"
         ε above: the ridge relative to the mean variance of a feature, so that it means the same on every scale.
         ``"auto"`` chooses one for each side, by how well that side predicts the other under it (generalised
-        cross-validation): large with few pairs, small with many.
+        cross-validation over pictures): large with few, small with many.
     weight_power : float
         Multiply component k by its correlation to this power: 0 is plain CCA, larger values trust the strong
         components more. 1 makes the number of components a mild choice instead of a critical one.
@@ -83,14 +109,14 @@ class CCA(MomentModel, LinearProjectionModel):
     weight_power: NonNegative = 1.0
     metric: str = "cosine"
 
-    def _fit_moments(self, sums: Moments) -> None:
-        sums.check_varies()
+    def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
         left, self.correlations_, right = canonical_directions(
             image,
             text,
             cross,
-            *ridges_of(image, text, cross, sums.n_rows, self.regularization),
+            image_ridge,
+            text_ridge,
             n_components=self.n_components,
             precision=sums.precision,
             offset=sums.offset,
@@ -99,6 +125,18 @@ class CCA(MomentModel, LinearProjectionModel):
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         weights = self.correlations_**self.weight_power
         self.image_projection_, self.text_projection_ = left * weights, right * weights
+
+
+def picture_means(images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return each picture once, beside the mean of its texts; None where no picture is repeated."""
+    known: dict[int, int] = {}
+    numbers = np.array([known.setdefault(hash(row.tobytes()), len(known)) for row in images])
+    if len(known) == len(images):
+        return None
+    firsts = np.unique(numbers, return_index=True)[1]
+    shares = 1 / np.bincount(numbers)[numbers]
+    means = sparse.csr_array((shares, (numbers, np.arange(len(numbers)))))
+    return images[firsts], (means @ texts).astype(texts.dtype)
 
 
 def ridges_of(
@@ -115,7 +153,8 @@ def _chosen_ridge(own: FloatArray, other: FloatArray, cross: FloatArray, n_rows:
 
     Of the regression of the other side on this one, GCV(λ) = ‖(I − H)B‖² / (1 − tr H/n)² needs the eigenvalues of the
     covariance and the lengths of the cross-covariance along its eigenvectors alone. The logarithms of the ridges are
-    averaged with the weights GCV^(−n/2), as under a likelihood: the best of a list would jump where two are as good.
+    averaged with the weights GCV^(−nr/2), as under a likelihood of n rows in r dimensions, as many as B effectively
+    has: the best of a list would jump where two are as good.
     """
     values, vectors = scipy.linalg.eigh(own)
     values = np.maximum(values, 0.0)
@@ -125,8 +164,11 @@ def _chosen_ridge(own: FloatArray, other: FloatArray, cross: FloatArray, n_rows:
     residual = np.trace(other) - (explained * (values + 2 * ridges) / (values + ridges) ** 2).sum(axis=1)
     freedom = 1 - (1 + kept.sum(axis=1)) / n_rows
     possible = freedom > 0
+    if not possible.any():
+        return float(RIDGES[-1])
     errors = np.log(np.maximum(residual[possible], np.finfo(np.float64).tiny)) - 2 * np.log(freedom[possible])
-    weights = np.exp(-0.5 * n_rows * (errors - errors.min()))
+    dimensions = np.trace(other) ** 2 / max(float((other**2).sum()), np.finfo(np.float64).tiny)
+    weights = np.exp(-0.5 * n_rows * dimensions * (errors - errors.min()))
     return float(np.exp(np.average(np.log(RIDGES[possible]), weights=weights)))
 
 

@@ -276,6 +276,9 @@ class ClickLog:
         with self._changed:
             for search in searches:
                 self._waiting.pop(search, None)
+            if not self._waiting:
+                # A dictionary keeps the room of the most it ever held.
+                self._waiting = {}
         return result
 
     def _flush_if_possible(self) -> None:
@@ -291,9 +294,9 @@ class ClickLog:
                 # Searches wait for company.
                 self._changed.wait_for(lambda: self._closed, timeout=pause)
                 is_last = self._closed
-                waiting = list(self._waiting)
             try:
-                self._write(_lose_at_power_cuts, waiting)
+                # Held by no name here: the last batch would stay in memory until the next one.
+                self._write(_lose_at_power_cuts, self._pending())
                 pause, failure = BATCH_SECONDS, ""
             except Exception as error:
                 pause = RETRY_SECONDS
