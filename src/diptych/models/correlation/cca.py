@@ -40,8 +40,8 @@ class RidgedModel(MomentModel):
         self._fit_ridged(sums, *self._ridges(sums))
 
     def _ridges(self, sums: Moments) -> tuple[float, float]:
-        covariances = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
-        return ridges_of(*covariances, sums.n_rows, self.regularization)
+        image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
+        return ridges_of(image, text, cross, sums.n_rows, self.regularization)
 
     def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         raise NotImplementedError
