@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy
-from scipy import sparse
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
@@ -135,7 +134,7 @@ def picture_means(images: FloatArray, texts: FloatArray) -> tuple[FloatArray, Fl
         return None
     firsts = np.unique(numbers, return_index=True)[1]
     shares = 1 / np.bincount(numbers)[numbers]
-    means = sparse.csr_array((shares, (numbers, np.arange(len(numbers)))))
+    means = scipy.sparse.csr_array((shares, (numbers, np.arange(len(numbers)))))
     return images[firsts], (means @ texts).astype(texts.dtype)
 
 
