@@ -106,7 +106,9 @@ def weak_retriever(n_components: int = 8, *, size: int) -> Retriever:
         "image_encoder": ColourEdgeHistograms(size=size),
         "text_encoder": TfidfTopics(min_documents=1),
     }
-    return Retriever(model=CCA(n_components=n_components), cache=False, **encoders).fit(pairs, baseline=None)
+    return Retriever(model=CCA(n_components=n_components, regularization=0.1), cache=False, **encoders).fit(
+        pairs, baseline=None
+    )
 
 
 class Visitors:

@@ -46,7 +46,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
     """Scenes with a retriever that has seen forty captions."""
     pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
     encoders = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(min_documents=1)}
-    weak = Retriever(model=CCA(n_components=6), name="weak", cache=False, **encoders).fit(pairs, baseline=None)
+    weak = Retriever(model=CCA(n_components=6, regularization=0.1), name="weak", cache=False, **encoders).fit(
+        pairs, baseline=None
+    )
     folder = tmp_path_factory.mktemp("loop")
     with scenes_collection(folder, N_SCENES, weak, size=32) as made:
         yield made

@@ -38,14 +38,16 @@ def fitted(size: int) -> tuple[Retriever, Pairs]:
     pairs = load_dataset("scenes", n_train=60, n_test=1, size=32).train
     unlabelled = Pairs(pairs.images, pairs.texts, owners=pairs.owners)
     encoders = {"image_encoder": ColourEdgeHistograms(size=size), "text_encoder": TfidfTopics()}
-    made = Retriever(model=CCA(n_components=12), cache=False, **encoders).fit(unlabelled, baseline=None)
+    made = Retriever(model=CCA(n_components=12, regularization=0.1), cache=False, **encoders).fit(
+        unlabelled, baseline=None
+    )
     return made, made.featured(unlabelled)
 
 
 def learned(n_components: int, name: str, size: int = 32, kept: bool | str = False) -> Retriever:
     made, features = fitted(size)
     retriever = copy(made).set_params(name=name, cache=kept)
-    retriever.model_ = CCA(n_components=n_components).fit(*features.aligned())
+    retriever.model_ = CCA(n_components=n_components, regularization=0.1).fit(*features.aligned())
     return retriever
 
 
