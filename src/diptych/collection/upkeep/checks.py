@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from diptych.collection.store.dialect import Connection, has_table, schema_statements
+from diptych.collection.store.dialect import SQLITE_WORDS, Connection, has_table, schema_statements
 from diptych.collection.store.points import POINT_KINDS, point_blocks, point_crc, point_table
 from diptych.collection.store.store import Store
 from diptych.collection.store.writing import CAPTION_COLUMNS, COLUMNS, row_crc, say_again
@@ -27,6 +27,7 @@ CHECKED: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
     ("thumbnail", ("content",), ("content", "jpeg")),
     ("picture_text", ("content",), ("content", "text", "words", "boxes")),
 )
+CHECKSUMMED = frozenset({"feature", "model_file", *(table for table, _, _ in CHECKED)})
 # Rows of these are made again from the pictures and captions.
 DISPENSABLE = frozenset({"thumbnail", "picture_text", "feature"})
 
@@ -62,12 +63,13 @@ class Damage:
 def verify(store: Store) -> list[Damage]:
     """Return what is damaged: of the database as a whole, of the word index, and of rows with a checksum."""
     found: list[Damage] = []
-    for check in (_database, _words, _rows, _features, _points, _model_files, _vector_files):
+    for check in (_database, _unchecked_tables, _words, _rows, _features, _points, _model_files, _vector_files):
         try:
             found += check(store)
         except CollectionBusyError:
             raise
-        except (CollectionError, sqlite3.Error, ValueError) as problem:
+        # Damaged rows may have other columns, or values of other types.
+        except (CollectionError, sqlite3.Error, ValueError, LookupError, TypeError) as problem:
             found.append(Damage("database", (), f"cannot be read: {problem}"))
     return [_with_owner(store, damage) for damage in found]
 
@@ -110,6 +112,11 @@ def _remove_damaged(db: Connection, found: Sequence[Damage]) -> None:
         if damage.table in DISPENSABLE and damage.key:
             where = " AND ".join(f"{name} = ?" for name in keys[damage.table])
             db.run(f"DELETE FROM {damage.table} WHERE {where}", damage.key)
+        elif damage.table == "feature":
+            db.run(
+                "DELETE FROM feature WHERE encoder NOT IN (SELECT id FROM encoder) "
+                "OR content NOT IN (SELECT id FROM content)"
+            )
         elif damage.table.startswith("point_") and damage.key:
             # All regions of a picture are made together.
             db.run(f"DELETE FROM {damage.table} WHERE content = ?", damage.key[:1])
@@ -130,7 +137,28 @@ def _database(store: Store) -> Iterator[Damage]:
                 if made.get(name) != sql:
                     yield Damage("database", (), f"describes {name} otherwise than it was made")
         for table, row, parent, _ in db.rows("PRAGMA foreign_key_check"):
-            yield Damage(table, () if row is None else (row,), f"names a row of {parent} that is missing")
+            # The number of the row, which for features is not their key.
+            key = () if row is None or table == "feature" else (row,)
+            yield Damage(table, key, f"names a row of {parent} that is missing")
+
+
+def _unchecked_tables(store: Store) -> Iterator[Damage]:
+    """Read every row of tables without checksums: a flipped byte may make a text that cannot be decoded."""
+    if store.engine != "sqlite":
+        return
+    with closing(sqlite3.connect(":memory:")) as empty:
+        for statement in schema_statements(store.engine, SQLITE_WORDS):
+            empty.execute(statement)
+        names = [name for (name,) in empty.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    for name in names:
+        if name in CHECKSUMMED or name.startswith(("word", "sqlite_")):
+            continue
+        try:
+            with store.reading() as db:
+                for _ in db.raw.execute(f"SELECT * FROM {name}"):
+                    pass
+        except (CollectionError, sqlite3.Error, ValueError) as problem:
+            yield Damage(name, (), f"cannot be read: {problem}")
 
 
 def _words(store: Store) -> Iterator[Damage]:
