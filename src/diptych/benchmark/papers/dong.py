@@ -17,7 +17,7 @@ from diptych.benchmark.tables import NOTHING, Table
 
 Document = Mapping[str, Any]
 _PAPER = "003"
-_LEAST_P = 0.0001
+MIN_SHOWN_P = 0.0001
 _GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
 _LISTS = {
     "experts": ("Table V: captions as queries, graded by three experts", "Table V", "NDCG@25"),
@@ -69,7 +69,7 @@ def _p(found: Document, row: str, other: str) -> str:
 
 
 def _p_of(p_value: float) -> str:
-    return f"{p_value:.4f}" if p_value >= _LEAST_P else f"< {_LEAST_P}"
+    return f"{p_value:.4f}" if p_value >= MIN_SHOWN_P else f"< {MIN_SHOWN_P}"
 
 
 def _printed(place: str, name: str, metric: str, regime: str) -> str:

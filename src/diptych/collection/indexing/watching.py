@@ -154,7 +154,7 @@ class FolderWatcher:
         self._stop = threading.Event()
         self._note: Callable[[str], None] = lambda text: None
         self._waiting = SettlingPaths(settle)
-        # The pictures of the last survey: whoever removes an item but keeps its file wants that.
+        # The pictures of the last survey: an item may be removed on purpose while its file stays.
         self._last_survey: dict[Path, Stamp] | None = None
         self._is_busy = False
 

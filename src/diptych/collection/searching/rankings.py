@@ -164,7 +164,7 @@ class Entries:
         return found[:, 0], order[np.searchsorted(contents[order], found[:, 1])]
 
     def contents_of(self, entries: IntArray) -> IntArray:
-        """Return the content of each id, 0 where it is none of an entry."""
+        """Return the content of each id, 0 where no entry has that id."""
         columns = self.view.columns
         return _taken(columns.item_content if self.side == "image" else columns.caption_content, entries)
 

@@ -550,7 +550,7 @@ def damage_of_vector_files(derived: Path, *, all_bytes: bool = True) -> dict[str
     damage: dict[str, str] = {}
     for _, folder in vector_folders(derived):
         if not all((folder / name).exists() for name in (INDEX, ROWS, NOTE)):
-            # Nobody reads what is left of a folder whose removal was interrupted.
+            # What an interrupted removal left of a folder is never read.
             continue
         if (wrong := damage_of_note(folder / NOTE)) is not None:
             damage[f"{folder.name}/{NOTE}"] = wrong

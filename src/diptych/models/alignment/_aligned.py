@@ -21,7 +21,9 @@ from diptych.arrays import (
 )
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel, Side
+from diptych.models.correlation.cca import AUTO_NOISE_GAIN, canonical_directions, ridges_of
 from diptych.models.linear import centre, check_varies, column_means, fix_signs
+from diptych.models.parameters import Ridge
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,22 @@ def polar_factors(cross: FloatArray, n_components: int | None = None) -> tuple[F
     kept = max(1, int((singular > noise).sum()))
     kept = kept if n_components is None else min(kept, n_components)
     return fix_signs(left[:, :kept], right[:kept].T)
+
+
+def weighted_directions(
+    image: FloatArray, text: FloatArray, cross: FloatArray, n_rows: int, regularization: Ridge, n_components: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return canonical directions of covariances of ``n_rows`` prepared rows, each times its correlation."""
+    left, correlations, right = canonical_directions(
+        image,
+        text,
+        cross,
+        *ridges_of(image, text, cross, n_rows, regularization),
+        n_components=n_components,
+        precision=float(np.finfo(np.float32).eps),
+        noise_gain=AUTO_NOISE_GAIN,
+    )
+    return left * correlations, right * correlations
 
 
 def _checked(

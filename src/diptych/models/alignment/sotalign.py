@@ -11,9 +11,8 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.errors import InvalidInputError
-from diptych.models.alignment._aligned import DirectionModel, SideRows, cross_product
+from diptych.models.alignment._aligned import DirectionModel, SideRows, cross_product, weighted_directions
 from diptych.models.base import Grid
-from diptych.models.correlation.cca import AUTO_NOISE_GAIN, canonical_directions, ridges_of
 from diptych.models.linear import through_unit
 from diptych.models.optimisers import Adam
 from diptych.models.parameters import Count, NonNegative, Positive, Ridge
@@ -114,17 +113,7 @@ class SOTAlign(DirectionModel):
             cross_product(left, right) / len(left)
             for left, right in ((images, images), (texts, texts), (images, texts))
         )
-        ridges = ridges_of(image, text, cross, len(images), self.regularization)
-        left, correlations, right = canonical_directions(
-            image,
-            text,
-            cross,
-            *ridges,
-            n_components=self.n_components,
-            precision=float(np.finfo(np.float32).eps),
-            noise_gain=AUTO_NOISE_GAIN,
-        )
-        return left * correlations, right * correlations
+        return weighted_directions(image, text, cross, len(images), self.regularization, self.n_components)
 
 
 @dataclass

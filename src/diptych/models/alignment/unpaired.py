@@ -16,10 +16,10 @@ from diptych.models.alignment._aligned import (
     SideRows,
     cross_product,
     polar_factors,
+    weighted_directions,
 )
 from diptych.models.alignment._matching import cross_of, matched_centres
 from diptych.models.base import LinearProjectionModel, Need
-from diptych.models.correlation.cca import AUTO_NOISE_GAIN, canonical_directions, ridges_of
 from diptych.models.parameters import Count, NonNegative, Ridge
 
 NEIGHBOURS = 50
@@ -229,17 +229,8 @@ class UnpairedCCA(UnpairedModel, LinearProjectionModel):
             for i, j in ((0, 0), (1, 1), (0, 1))
         )
         n_rows = sum(len(part[0]) for part in parts)
-        ridges = ridges_of(image, text, cross, n_rows, self.regularization)
-        left, correlations, right = canonical_directions(
-            image,
-            text,
-            cross,
-            *ridges,
-            n_components=self.n_components,
-            precision=float(np.finfo(np.float32).eps),
-            noise_gain=AUTO_NOISE_GAIN,
-        )
-        self.image_projection_, self.text_projection_ = left * correlations, right * correlations
+        maps = weighted_directions(image, text, cross, n_rows, self.regularization, self.n_components)
+        self.image_projection_, self.text_projection_ = maps
 
 
 def _polar(cross: FloatArray) -> FloatArray:
