@@ -17,6 +17,7 @@ from diptych.benchmark.papers import declared_tasks
 from diptych.benchmark.papers.costa_pereira import costa_pereira_tables
 from diptych.benchmark.papers.dong import click_tables
 from diptych.benchmark.published import MapScore, printed_beside, published_training
+from diptych.benchmark.reporting.checklist import checklist_page
 from diptych.benchmark.reporting.observations import format_p_value, format_signed, trivial_ranks
 from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows, reproduction_page
 from diptych.benchmark.reporting.results import find_experiments, group_records
@@ -26,6 +27,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.space import DIRECTIONS, Direction
 
 REPRODUCTION = "reproduction.md"
+CHECKLIST = "papers.md"
 _MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n\n?)(.*?)(\n?<!-- end of table -->)", re.DOTALL)
 _DATA = {"wikipedia": "Wikipedia", "pascal": "Pascal"}
 _MEASURES = {"AP()": "MAP"}
@@ -34,10 +36,10 @@ _MEASURES = {"AP()": "MAP"}
 def made_pages(results: StoredResults, documents: str | PathLike[str]) -> dict[Path, str]:
     """Return what every page with a made table has to be."""
     folder = Path(documents)
-    pages = {folder / REPRODUCTION: reproduction_page(answer_rows(results))}
+    pages = {folder / REPRODUCTION: reproduction_page(answer_rows(results)), folder / CHECKLIST: checklist_page()}
     for path in sorted(folder.glob("*.md")):
         text = path.read_text(encoding="utf-8")
-        if path.name != REPRODUCTION and _MARKED.search(text):
+        if path not in pages and _MARKED.search(text):
             pages[path] = _MARKED.sub(lambda found: f"{found[1]}{made_table(results, found[2])}{found[4]}", text)
     return pages
 

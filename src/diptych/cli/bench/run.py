@@ -329,7 +329,7 @@ def bench_pages(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 where a page is stale.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the tables of the documents from stored results, and the page of all numbers that papers print."""
+    """Write the tables of the documents from stored results, and the pages of the papers' numbers and items."""
     from diptych.benchmark.reporting.pages import made_pages
     from diptych.benchmark.reporting.reproduction import StoredResults
 
