@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from diptych.codes.distances import hamming_distances as hamming_distances
     from diptych.codes.distances import pack_signs as pack_signs
     from diptych.codes.distances import unpack_signs as unpack_signs
-    from diptych.codes.hash_code_index import CodeIndex as CodeIndex
     from diptych.codes.nearest import codes_within as codes_within
     from diptych.codes.nearest import nearest_codes as nearest_codes
     from diptych.codes.statistics import CodeStatistics as CodeStatistics

@@ -40,8 +40,7 @@ def nearest_codes(
 
     Rows are in order of distance, equal distances in order of position, and have min(k, number of codes) columns.
     ``allowed`` marks the positions that may be answered. faiss does the work where it is installed and the work is
-    large, else NumPy; answers are the same. Use ``CodeIndex`` for a gallery that changes or need not be searched
-    exactly.
+    large, else NumPy; answers are the same.
 
     >>> import numpy as np
     >>> from diptych.codes import nearest_codes
