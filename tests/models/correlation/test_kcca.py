@@ -174,3 +174,16 @@ def test_a_kernel_matrix_is_the_kernel_of_every_two_rows(many_histograms, name):
     images, _ = many_histograms
     kernel = Kernel.fitted(name, images, side="images")
     np.testing.assert_allclose(kernel_matrix(kernel, images), kernel(images, images), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_few_components_of_many_rows_are_those_of_the_whole_decomposition(many_histograms, center):
+    """Asking for all components decomposes the kernel matrices; asking for few does not."""
+    images, texts = (np.concatenate([side, side**1.3]) for side in many_histograms)
+    few, whole = (KCCA(n_components=k, center=center).fit(images, texts) for k in (3, None))
+    np.testing.assert_allclose(few.objective_, whole.objective_[:3], rtol=1e-9)
+    for side in ("encode_images", "encode_texts"):
+        rows = images if side == "encode_images" else texts
+        points, expected = getattr(few, side)(rows), getattr(whole, side)(rows)[:, :3]
+        signs = np.sign((points * expected).sum(axis=0))
+        np.testing.assert_allclose(points, expected * signs, atol=1e-8)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import CrossModalModel, Side
@@ -13,15 +14,21 @@ from diptych.models.correlation._kernels import (
     cholesky_features,
     evaluate_kernel,
     exact_features,
+    kernel_matrix,
     nystrom_features,
 )
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, column_means
+from diptych.models.linear import check_varies, column_means, fix_signs
 from diptych.models.moments import moments_of_blocks
 from diptych.models.parameters import Count, Fraction
 
 _EXACT_ROWS = 2500
+# From so many rows on, and so many for each component, with κ between these, Cholesky and ARPACK find few components.
+_LEADING_ROWS, _ROWS_OF_COMPONENT = 500, 16
+_MIN_KAPPA, _MAX_KAPPA = 0.05, 0.99
+# Squares of objectives are known down to the rounding unit.
+_LEAST_OBJECTIVE = 8 * float(np.sqrt(np.finfo(np.float64).eps))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -111,6 +118,8 @@ class KCCA(CrossModalModel):
         solver = self.solver
         if solver == "auto":
             solver = "exact" if len(images) <= _EXACT_ROWS else "nystrom"
+        if solver == "exact" and self._fit_leading(kernels, images, texts):
+            return
         image_map, text_map = self._features(solver, kernels[0], images), self._features(solver, kernels[1], texts)
         sides = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
         blocks = (np.hstack(pair) for pair in sides)
@@ -124,6 +133,34 @@ class KCCA(CrossModalModel):
         # Features and directions fold into one matrix of coefficients a side: that is all encoding needs.
         self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
         self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
+
+    def _fit_leading(self, kernels: tuple[Kernel, Kernel], images: FloatArray, texts: FloatArray) -> bool:
+        """Find few components of many rows from the kernel matrices; False where a decomposition must."""
+        count = self.n_components
+        if count is None or len(images) < max(_LEADING_ROWS, _ROWS_OF_COMPONENT * count):
+            return False
+        if not _MIN_KAPPA <= self.kappa <= _MAX_KAPPA:
+            return False
+        image_matrix, image_means = self._training_kernel(kernels[0], images)
+        text_matrix, text_means = self._training_kernel(kernels[1], texts)
+        found = leading_directions(image_matrix, text_matrix, self.kappa, count, seed=self.random_state)
+        if found is None:
+            return False
+        self.image_coefficients_, self.objective_, self.text_coefficients_ = found
+        self.image_offset_ = image_means @ self.image_coefficients_
+        self.text_offset_ = text_means @ self.text_coefficients_
+        self.image_landmarks_, self.text_landmarks_ = images, texts
+        return True
+
+    def _training_kernel(self, kernel: Kernel, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the kernel matrix, centred if asked for, and what was subtracted from its columns."""
+        matrix = kernel_matrix(kernel, rows)
+        if not self.center:
+            return matrix, np.zeros(len(matrix))
+        means = matrix.mean(axis=0)
+        matrix -= means
+        matrix -= (means - means.mean())[:, None]
+        return matrix, means
 
     def _shift(self, name: str, rows: FloatArray) -> FloatArray:
         """Centre the rows of a linear kernel first: a common offset would drown the rest in its one huge eigenvalue."""
@@ -148,3 +185,51 @@ def _chosen(name: str, rows: FloatArray, histogram_kernel: str) -> str:
     if name != "auto":
         return name
     return histogram_kernel if rows.min() >= 0 else "rbf"
+
+
+class ShrunkKernel:
+    """R = ((1−κ)K + κI)⁻¹ of a kernel matrix K by a Cholesky factor, and S = KR; 0 < κ < 1."""
+
+    def __init__(self, matrix: FloatArray, kappa: float) -> None:
+        self.kappa = kappa
+        self.factor = scipy.linalg.cho_factor((1 - kappa) * matrix + kappa * np.eye(len(matrix)), lower=True)
+
+    def solve(self, columns: FloatArray) -> FloatArray:
+        """Return R times ``columns``."""
+        return np.asarray(scipy.linalg.cho_solve(self.factor, columns, check_finite=False))
+
+    def smooth(self, columns: FloatArray) -> FloatArray:
+        """Return S times ``columns``: KR = (I − κR)/(1−κ)."""
+        return (columns - self.kappa * self.solve(columns)) / (1 - self.kappa)
+
+
+def leading_directions(
+    image_kernel: FloatArray, text_kernel: FloatArray, kappa: float, n_components: int, *, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Return (α, objective, β): coefficients of the training rows, components in decreasing objective.
+
+    Where the objective of `KCCA` is stationary,  ρα = R_a K_b β  and  ρβ = R_b K_a α.  The points b = K_b β then are
+    eigenvectors of  S_b S_a  to ρ²; the operator is self-adjoint in the inner product xᵀS_a y, in which ARPACK's
+    vectors are made orthonormal. None where ARPACK does not converge, or κ outweighs a kernel, so that S loses digits.
+    """
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
+
+    # The largest eigenvalue is at least this.
+    if min(float(np.vdot(kernel, kernel)) / np.trace(kernel) for kernel in (image_kernel, text_kernel)) < kappa:
+        return None
+    images, texts = ShrunkKernel(image_kernel, kappa), ShrunkKernel(text_kernel, kappa)
+    size = len(image_kernel)
+    operator = LinearOperator((size, size), matvec=lambda row: texts.smooth(images.smooth(row)), dtype=np.float64)
+    # Multiplying once takes out what centring does.
+    start = operator.matvec(np.random.default_rng(seed).normal(size=size))
+    try:
+        points = eigs(operator, k=n_components, v0=start, ncv=2 * n_components + 20)[1].real
+    except ArpackError:
+        return None
+    smoothed = images.smooth(points)
+    squares, rotation = scipy.linalg.eigh(smoothed.T @ texts.smooth(smoothed), points.T @ smoothed)
+    objective = np.sqrt(np.maximum(squares[::-1], 0))
+    kept = objective > _LEAST_OBJECTIVE * objective[0]
+    rotation, objective = rotation[:, ::-1][:, kept], objective[kept]
+    alpha, beta = fix_signs(images.solve(points) @ rotation, texts.solve(smoothed) @ rotation / objective)
+    return alpha, objective, beta
