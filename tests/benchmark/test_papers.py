@@ -126,8 +126,8 @@ def test_one_class_has_one_name_in_all_tasks() -> None:
 
 def test_papers_have_their_tasks() -> None:
     assert {task.name for task in tasks_of_paper("001")} >= set(TABLES)
-    with pytest.raises(UnknownNameError, match="paper with tasks '004'"):
-        tasks_of_paper("004")
+    with pytest.raises(UnknownNameError, match="paper with tasks '005'"):
+        tasks_of_paper("005")
     with pytest.raises(UnknownNameError, match="did you mean 'pairwise-wikipedia'"):
         find_by_name("task", "pairwise-wikpedia", declared_tasks())
 

@@ -45,7 +45,8 @@ class Record:
     ``measures`` and ``chance`` hold, for each measure's representation such as ``AP()``, a number per direction;
     ``per_query`` one per query, rounded to six digits, None for a query without a relevant item. ``query_classes``
     gives for each query the position of its class in ``classes``, the first of several. ``parameters`` are those
-    chosen on the hold-outs, whose score is in ``validation``. ``peak_memory_bytes`` is by how much the resident memory
+    chosen on the hold-outs, whose score is in ``validation``. ``train_class_counts`` are the training pictures of each
+    class, empty without single labels. ``peak_memory_bytes`` is by how much the resident memory
     of the process rose above its level at the start of the unit, None where the system does not tell.
     ``fingerprint`` is a digest of the declaration (data, features, protocol, method and grid), so that results of
     another declaration are not taken for this one's.
@@ -64,6 +65,7 @@ class Record:
     train_classes: list[str] = field(default_factory=list)
     test_classes: list[str] = field(default_factory=list)
     n_train: int = 0
+    train_class_counts: dict[str, int] = field(default_factory=dict)
     n_queries: ByDirection = field(default_factory=dict)
     n_gallery: ByDirection = field(default_factory=dict)
     measures: dict[str, ByDirection] = field(default_factory=dict)

@@ -150,7 +150,9 @@ def choose(method: Method, training: Training, measure: Measure) -> Choice:
         own = training.pairs.owners if labels is None and method.own_classes else labels
         model = clone(method.model).set_params(**settings[0]).fit(images, texts, own)
         return Choice(model, dict(settings[0]), None, None, 0, 0.0, time.process_time() - start)
-    tuning = tune(method.model, training.pairs, method.grid, training.hold_outs, measure=measure)
+    tuning = tune(
+        method.model, training.pairs, method.grid, training.hold_outs, measure=measure, rescaled=method.rescaled
+    )
     spent = time.process_time() - start - tuning.fit_seconds
     best = tuning.best
     trials = len(tuning.trials)
@@ -219,6 +221,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         train_classes=list(fold.train_classes),
         test_classes=list(fold.test_classes),
         n_train=fold.training.pairs.n_texts,
+        train_class_counts=_class_counts(fold.training.pairs),
         **_query_counts(task, fold.retrieval),
         **_measured(task.measures, result, scope),
         confusion=_confusion(task, fold.retrieval, encoded),
@@ -272,6 +275,13 @@ def _query_counts(task: Task, retrieval: Retrieval) -> dict[str, Any]:
         counts["classes"] = list(names)
         counts["query_classes"] = {"image_query": numbers, "text_query": [numbers[row] for row in queries.owners]}
     return counts
+
+
+def _class_counts(pairs: Pairs) -> dict[str, int]:
+    if pairs.labels is None or pairs.is_multi_label:
+        return {}
+    names, counts = np.unique(pairs.image_classes(), return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
 def _has_classes(task: Task, pairs: Pairs) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -93,7 +93,8 @@ class Features:
             parts = with_principal_components(parts, *self.components)
         same = parts.train if gallery is train else parts.test
         found = same if parts.dev is None else parts.dev
-        training = Training(parts.train, fold.training.hold_outs)
+        hold_outs = fold.training.hold_outs
+        training = Training(parts.train, AskedPairs(parts.test) if isinstance(hold_outs, AskedPairs) else hold_outs)
         return replace(fold, training=training, retrieval=Retrieval(parts.test, found))
 
     def of_pictures(self, splits: DatasetSplits) -> DatasetSplits:
@@ -141,7 +142,7 @@ class Method:
     ``name`` is what people type and files are called, everywhere the same: the name of the class, what differs from its
     defaults, and the length of codes (``scm-seq-16``). ``title`` is what tables show; ``group`` is the heading it
     stands under. With ``own_classes`` a method that learns from labels takes each picture and its texts for one class
-    where there are none.
+    where there are none. Parameters named in ``rescaled`` grow with the training pairs of the last fit (`tune`).
     """
 
     name: str
@@ -151,6 +152,7 @@ class Method:
     group: str = ""
     reads: Reads = "features"
     own_classes: bool = False
+    rescaled: tuple[str, ...] = ()
 
     @property
     def method(self) -> CrossModalModel:
@@ -232,6 +234,38 @@ class CaptionFolds:
     def redrawn(self, folds: int | None, seed: int) -> CaptionFolds:
         """Return so many folds with other hold-outs."""
         return CaptionFolds(folds or self.folds, replace(self.hold_outs, seed=seed))
+
+
+@dataclass(frozen=True)
+class AskedPairs:
+    """Hold out these pairs beside all that is learned from, so that parameters are chosen on what is asked."""
+
+    asked: Pairs = field(repr=False)
+
+    def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
+        """Yield all pairs and those that are asked."""
+        yield pairs, self.asked
+
+
+@dataclass(frozen=True)
+class ValidationPart:
+    """Ask the part of the training pairs that parameters are chosen on; the test part plays no part.
+
+    Costa Pereira et al. (2014) print their tables of distances, correlations and features of it.
+    """
+
+    hold_out: HoldOut
+    setting: ClassVar[str] = "validation"
+    n_folds: ClassVar[int] = 1
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return the only fold."""
+        train, asked = next(self.hold_out.splits(splits.train))
+        return Fold(0, Training(train, AskedPairs(asked)), Retrieval(asked, asked))
+
+    def redrawn(self, folds: int | None, seed: int) -> ValidationPart:
+        """Return the part drawn with another seed."""
+        return ValidationPart(replace(self.hold_out, seed=seed))
 
 
 def labelled_only(splits: DatasetSplits) -> DatasetSplits:
@@ -359,6 +393,8 @@ class Task(DataTask):
         )
         if method.reads != "features" or self.seeds_by_fold:
             shape = (*shape, method.reads, self.seeds_by_fold)
+        if method.rescaled:
+            shape = (*shape, method.rescaled)
         return hashlib.sha256(repr(shape).encode()).hexdigest()[:32]
 
 

@@ -31,9 +31,10 @@ CITATIONS = {
 def _tasks_by_paper() -> dict[str, tuple[Task, ...]]:
     from diptych.benchmark.papers.liu import LIU
     from diptych.benchmark.papers.menon import MENON
+    from diptych.benchmark.papers.pereira import PEREIRA
     from diptych.benchmark.papers.zhang import ZHANG
 
-    return {"000": LIU, "001": MENON, "002": ZHANG}
+    return {"000": LIU, "001": MENON, "002": ZHANG, "004": PEREIRA}
 
 
 def declared_tasks() -> tuple[Task, ...]:
@@ -42,7 +43,7 @@ def declared_tasks() -> tuple[Task, ...]:
 
 
 def tasks_of_paper(paper: str) -> tuple[Task, ...]:
-    """Return the tasks of a paper by its number; clicks and Costa Pereira et al. have commands of their own."""
+    """Return the tasks of a paper by its number."""
     known = _tasks_by_paper()
     if paper not in known:
         raise UnknownNameError("paper with tasks", paper, known)
