@@ -157,10 +157,8 @@ class KCCA(CrossModalModel):
         matrix = kernel_matrix(kernel, rows)
         if not self.center:
             return matrix, np.zeros(len(matrix))
-        means = matrix.mean(axis=0)
-        matrix -= means
-        matrix -= (means - means.mean())[:, None]
-        return matrix, means
+        means: FloatArray = matrix.mean(axis=0)
+        return matrix - means - (means - means.mean())[:, None], means
 
     def _shift(self, name: str, rows: FloatArray) -> FloatArray:
         """Centre the rows of a linear kernel first: a common offset would drown the rest in its one huge eigenvalue."""
