@@ -146,9 +146,9 @@ class KCCA(CrossModalModel):
         found = leading_directions(image_matrix, text_matrix, self.kappa, count, seed=self.random_state)
         if found is None:
             return False
-        self.image_coefficients_, self.objective_, self.text_coefficients_ = found
-        self.image_offset_ = image_means @ self.image_coefficients_
-        self.text_offset_ = text_means @ self.text_coefficients_
+        alpha, self.objective_, beta = found
+        self.image_offset_, self.text_offset_ = image_means @ alpha, text_means @ beta
+        self.image_coefficients_, self.text_coefficients_ = alpha.astype(np.float64), beta.astype(np.float64)
         self.image_landmarks_, self.text_landmarks_ = images, texts
         return True
 
