@@ -9,8 +9,8 @@ and any of the later ones, or zeros in their place, and every folder with the na
 the later ones. What was acknowledged must be there, and everything must be readable. The command exits with 1 when a
 trial fails; ``campaign.py`` has its options.
 
-With the fault ``unsynced`` the process has ``--durability process``. Then the last changes may be lost; what is there
-must be whole after `diptych repair`.
+With the fault ``unsynced`` the process has ``DIPTYCH_DURABILITY=process``. Then the last changes may be lost; what is
+there must be whole after `diptych repair`.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def test_a_visitor_reads_and_signs_in_once_by_the_address_or_by_the_token(visit:
     expect(page.get_by_role("button", name="Edit", exact=True)).to_have_count(0)
     page.keyboard.press("Escape")
     visited.go("/log")
-    expect(page.get_by_text("shown to those who signed in")).to_be_visible()
+    expect(page.get_by_text("shown on a page that is signed in")).to_be_visible()
     hint = page.get_by_text("open the address that “diptych serve” printed, or sign in")
     expect(hint).to_be_visible()
     # In a window that shows the page already; the key does not stay in the address.

@@ -27,7 +27,7 @@ def test_codes_replace_vectors_and_are_scored_again(run: Run, world: World) -> N
     assert "kept of each codes of 24 bits, 3 B;" in shown
     orders = {}
     for words in ((), ("--rerank", "60"), ("--rerank", "60", "--rerank-by", "features")):
-        result = run("search", "a red car", "--all", "-k", "60", "--format", "json", *words)
+        result = run("search", "a red car", "--all", "-k", "60", "--json", *words)
         assert result.exit_code == 0
         orders[words] = [answer["id"] for answer in json.loads(result.stdout)["answers"]]
     assert len({tuple(order) for order in orders.values()}) == 3

@@ -57,10 +57,8 @@ def test_words_join_those_a_picture_has_or_replace_them(run: Run, world: World) 
 
 def test_words_alone_are_a_text_to_be_found(run: Run, world: World) -> None:
     assert run("add", "--caption", "a very special sentence").exit_code == 0
-    result = run(
-        "search", "a very special sentence", "--target", "texts", "--mode=both", "--all", "--format", "jsonl", "-k", "1"
-    )
-    assert json.loads(result.stdout)["caption"] == "a very special sentence"
+    result = run("search", "a very special sentence", "--target", "texts", "--mode=both", "--all", "--json", "-k", "1")
+    assert json.loads(result.stdout)["answers"][0]["caption"] == "a very special sentence"
 
 
 def test_adding_what_is_no_picture_fails_with_a_reason(run: Run, world: World) -> None:
@@ -139,7 +137,6 @@ def test_what_was_done_is_told_in_json(run: Run, world: World, tmp_path: Path) -
     assert told("backup", world.collection, tmp_path / "backup")["items"] == 60
     restored = told("restore", tmp_path / "backup", tmp_path / "restored")
     assert (restored["items"], restored["target"]) == (60, str(tmp_path / "restored"))
-    assert told("datasets", "scenes", tmp_path / "scenes", "--n", "2", "--size", "32")["pictures"] == 2
     assert told("datasets", "get", "scenes") == {"folder": "built in"}
 
 
@@ -242,8 +239,9 @@ def test_a_backup_is_restored_elsewhere(run: Run, world: World, tmp_path: Path) 
     assert (made.exit_code, made.stdout.startswith("60 items in ")) == (0, True)
     restored = run("restore", tmp_path / "backup", tmp_path / "restored")
     assert restored.stdout.startswith("60 pictures and 300 captions in ")
-    asked = ["search", "a red car", "--all", "--format", "jsonl", "-k", "5"]
-    assert run(*asked, "--collection", tmp_path / "restored").stdout == run(*asked).stdout
+    asked = ["search", "a red car", "--all", "--json", "-k", "5"]
+    there, here = (json.loads(run(*asked, *where).stdout) for where in (("-c", tmp_path / "restored"), ()))
+    assert there["answers"] == here["answers"]
 
 
 @pytest.mark.parametrize(
@@ -287,10 +285,9 @@ def test_albums_are_made_of_files_filters_and_searches(run: Run, world: World) -
     found = run("search", "a boat", "--filter", "album:best", "--all", "--format", "paths").stdout.splitlines()
     assert {Path(line).name for line in found} == {first, second}
     assert "Best has 1 item now" in run("album", "remove", "Best", second).stdout
-    assert "is called Favourites now" in run("album", "rename", "Best", "Favourites").stdout
-    assert "Favourites" in run("album", "list").stdout
-    assert run("album", "delete", "favourites").exit_code == 0
-    result = run("album", "show", "favourites")
+    assert "Best" in run("album", "list").stdout
+    assert run("album", "delete", "best").exit_code == 0
+    result = run("album", "show", "best")
     assert (result.exit_code, "unknown album" in result.stderr) == (2, True)
     assert run("album", "remove", "Alike").exit_code == 2
 
@@ -303,9 +300,8 @@ def test_a_saved_search_answers_as_the_search(run: Run, world: World) -> None:
     run("saved", "add", "First", "--filter", "name:scene-000001*")
     assert run("saved", "run", "First").stdout.strip().endswith("scene-000001.png")
     assert [one["name"] for one in json.loads(run("saved", "list", "--json").stdout)] == ["Boats", "First"]
-    assert run("saved", "rename", "First", "One").exit_code == 0
     assert run("saved", "delete", "Boats").exit_code == 0
-    assert "One" in (listed := run("saved", "list").stdout)
+    assert "First" in (listed := run("saved", "list").stdout)
     assert "Boats" not in listed
     assert run("saved", "add", "Bad", "x", "--retriever", "nobody").exit_code == 2
 
@@ -331,19 +327,3 @@ def test_answers_become_folders_zip_files_and_galleries(run: Run, world: World, 
     for wrong in (("--format", "zip"), ("--format", "csv", "--album", "best"), ("--album", "best", "--saved", "Boats")):
         assert run("export", tmp_path / "wrong.zip", *wrong).exit_code == 2
     assert not (tmp_path / "wrong.zip").exists()
-
-
-def test_items_are_listed_page_by_page(run: Run, world: World) -> None:
-    names: list[str] = []
-    cursor: list[str] = []
-    while True:
-        options = ("--sort", "name", "--ascending", "--limit", "25", *cursor)
-        page = json.loads(run("items", *options, "--json").stdout)
-        names += [Path(item["path"]).name for item in page["items"]]
-        if page["next"] is None:
-            break
-        cursor = ["--cursor", page["next"]]
-    assert names == sorted(path.name for path in world.pictures.glob("*.png"))
-    shown = run("items", "--filter", "label:car", "--limit", "2")
-    assert len(shown.stdout.splitlines()) == 2
-    assert "--cursor" in shown.stderr

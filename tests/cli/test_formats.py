@@ -72,7 +72,7 @@ def test_a_moment_of_a_video_is_found_with_its_time(run: Run, scenery: World, fo
             path.unlink()
     run("index", folder, "--retriever", scenery.retriever)
     picture(SCENES[2]).save(tmp_path / "query.png")
-    found = json.loads(run("search", tmp_path / "query.png", "--format", "json", "--all").stdout)["answers"][0]
+    found = json.loads(run("search", tmp_path / "query.png", "--json", "--all").stdout)["answers"][0]
     assert Path(found["path"]).name == "mp4.mp4"
     assert 6 <= found["seconds"] < 7
     assert "kinds/mp4.mp4 at 0:06" in run("search", tmp_path / "query.png", "--format", "table", "--all").stdout

@@ -27,7 +27,7 @@ def test_words_in_pictures_are_read_once_and_found(run: Run, signs: World) -> No
     assert indexed.exit_code == 0, indexed.output
     assert "3 pictures read, 1 of them have text" in indexed.stderr
     assert "0 pictures read" in run("index", signs.pictures, "--read-text").stderr
-    found = json.loads(run("search", "kaliso", "--format", "json").stdout)
+    found = json.loads(run("search", "kaliso", "--json").stdout)
     first = found["answers"][0]
     assert (found["mode"], found["no_good_match"]) == ("both", False)
     assert (Path(first["path"]).name, first["matched_fields"]) == ("shop.png", ["text in picture"])

@@ -29,7 +29,7 @@ def test_asking_nothing_shows_the_help(run: Run) -> None:
     assert "evaluate" in run().stdout
 
 
-@pytest.mark.parametrize("words", ["clicks", "bench trec"])
+@pytest.mark.parametrize("words", ["models", "bench trec"])
 def test_a_group_without_a_command_explains_itself(run: Run, words: str) -> None:
     shown = run(*words.split())
     assert (shown.exit_code, shown.stderr) == (0, "")
@@ -103,7 +103,7 @@ def test_the_completion_of_a_shell_is_shown(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_flags_take_no_value_in_the_help(run: Run) -> None:
-    shown = "".join(run(*words.split()).stdout for words in ("--help", "bench --help", "search --help", "clicks -h"))
+    shown = "".join(run(*words.split()).stdout for words in ("--help", "bench --help", "search --help", "models -h"))
     assert "--exact" in shown
     assert "bool" not in shown
 

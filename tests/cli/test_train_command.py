@@ -57,7 +57,7 @@ def test_a_better_retriever_takes_over(run: Run, badly_indexed: World, tmp_path:
     assert "The collection uses 'trained cca' now; `diptych rollback` goes back to 'luck'." in done.stdout
     learned = Retriever.load(tmp_path / "learned")
     assert fingerprint(badly_indexed) == learned.fingerprint != before
-    found = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "60").stdout)
+    found = json.loads(run("search", "a red car", "--all", "--json", "-k", "60").stdout)
     scores = learned.similarity([answer["path"] for answer in found["answers"]], ["a red car"])[:, 0]
     assert [answer["score"] for answer in found["answers"]] == pytest.approx(scores.tolist(), abs=1e-3)
 
@@ -95,7 +95,7 @@ def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, w
     assert fingerprint(world) == learned.fingerprint != before
     # The encoders of the one before are no part of it.
     assert learned.image_encoder is None
-    answers = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "5").stdout)["answers"]
+    answers = json.loads(run("search", "a red car", "--all", "--json", "-k", "5").stdout)["answers"]
     scores = learned.similarity([answer["path"] for answer in answers], ["a red car"])[:, 0]
     assert [answer["score"] for answer in answers] == pytest.approx(scores.tolist(), abs=1e-3)
 

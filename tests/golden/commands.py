@@ -39,7 +39,7 @@ diptych search "two dogs" -k 3
 diptych search "two dogs" -k 3 --json
 diptych search "animal - dog" -k 3 --format table
 diptych search "a mountain" -k 2 --target texts --format paths
-diptych search cat.jpg -k 3 --filter "not name:cat*" --format jsonl
+diptych search cat.jpg -k 3 --filter "not name:cat*" --json
 diptych search "a quantum computer" --all -k 2
 diptych search dog --mode words --why
 diptych index . --quiet

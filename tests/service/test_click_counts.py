@@ -26,7 +26,7 @@ from diptych.service.clicks.click_log import ClickLog
 from diptych.service.clicks.exports import text_query_searches
 from diptych.service.clicks.interleavings import sign_test
 from diptych.service.clicks.records import InterleavedPage, InterleavingError
-from diptych.service.clicks.reports import FREQUENT_SEARCHES, DayCount, PositionCount, VisualSearches, query_counts
+from diptych.service.clicks.reports import FREQUENT_SEARCHES, DayCount, PositionCount, VisualSearches
 from diptych.service.clicks.searches import SALT_DAYS, visitor_number
 from tests.service.test_click_log import emptied_log, on_one_store
 
@@ -358,20 +358,6 @@ def test_searches_to_learn_from_are_all_that_was_shown_and_clicked(
         numbers = {stored: place for place, (stored,) in enumerate(db.rows("SELECT id FROM search ORDER BY id"), 1)}
     found = [(numbers[search], *facts) for search, *facts in text_query_searches(store)]
     assert found == sorted(expected, key=lambda row: (row[2], row[0], row[4]))
-
-
-def test_queries_are_counted_for_query_analysis(store: Store) -> None:
-    with ClickLog(store) as log:
-        for turn in range(3):
-            search = asked(log, "a dog", no_good_match=turn == 2)
-            if turn == 0:
-                for item, position in (("a", 1), ("b", 2)):
-                    log.record_click(search_id=search, item=item, position=position, kind="open")
-        asked(log, "a cat")
-        asked(log, "item:7")
-        log.flush()
-    with store.reading() as db:
-        assert query_counts(db) == [("a dog", 3, 1, 1, 2), ("a cat", 1, 0, 0, 0)]
 
 
 def test_pictures_that_were_sent_are_no_queries(store: Store) -> None:

@@ -206,6 +206,8 @@ def test_clicks_and_the_log(client: Client) -> None:
     other = client.search("a red boat", limit=3, log=False)
     assert other.search_id is None
     assert client.query_log(days=7).clicks == 1
+    client.forget(older_than_days=1)
+    assert client.query_log(days=7).searches == 1
     client.forget()
     assert client.query_log(days=7).searches == 0
 

@@ -78,7 +78,7 @@ def test_each_picture_of_a_query_goes_by_its_own_name(service: Any) -> None:
     first, second = found["answers"][:2]
     terms = [{"upload": found["upload"]}, {"item": first["id"]}, {"item": second["id"], "weight": -0.3}]
     document = explained(service, terms=terms, item=first["id"])
-    assert [term["name"] for term in document["terms"]] == ["your picture", first["name"], second["name"]]
+    assert [term["name"] for term in document["terms"]] == ["picture", first["name"], second["name"]]
 
 
 def test_a_picture_is_explained_as_it_was_indexed(service: Any) -> None:
@@ -121,6 +121,6 @@ def test_sides_that_an_item_does_not_have(service: Any) -> None:
         collection.add([Record(captions=["only words"])])
         text = next(item.id for item in collection if item.path is None)
     answer = ask(service, query="words", item=text)
-    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/no-picture")
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid-input")
     document = explained(service, query="words", item=text, target="texts")
     assert document["views"][0]["kind"] == "words"

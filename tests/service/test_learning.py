@@ -132,7 +132,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
     folder = own_scene_collection / ".diptych"
     reporter = Reporter()
     with Collection.open(folder) as collection:
-        with pytest.raises(InvalidInputError, match="nobody has clicked"):
+        with pytest.raises(InvalidInputError, match="has no click"):
             JOB_FUNCTIONS["learn"](collection, {}, reporter)
         assert reporter.progress == (0, 0, "reading the clicks")
         items = [item.id for item in collection][:3]

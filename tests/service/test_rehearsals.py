@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from diptych import Retriever
-from diptych.cli.commands.clicks import forget
 from diptych.collection import Collection
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models import CCA
@@ -101,5 +100,6 @@ def test_there_is_one_report_for_each_retriever(folder: Path) -> None:
             lambda db: db.run("INSERT INTO rehearsal VALUES (?, ?, ?)", ("another", "2001-01-01", older))
         )
         assert [each.made for each in read_rehearsals(collection.store)] == [report.made, "2001-01-01"]
-        forget(older_than=None, yes=True, collection=folder)
+        with ClickLog(collection.store) as log:
+            log.forget()
         assert read_rehearsals(collection.store) == []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,140 +23,99 @@ from diptych.cli.console.output import (
     scores,
 )
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.options import AnswerFormat, SearchMode
-from diptych.collection.searching.options import SearchOptions
-from diptych.collection.searching.query import HYBRID_OF_MODE, Query, SearchRequest
+from diptych.cli.options import AnswerFormat
+from diptych.collection.searching.query import Query, SearchRequest
 from diptych.data.picture_files import clock, picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.collection import Answer, Answers, Collection, Filter, Item, Term
-    from diptych.retriever import Subject
+    from diptych.collection import Answer, Answers, Collection, Item
 
 EXPLAINED = 3  # Answers that --why explains.
 MAX_BARS = 5
 
 
-@dataclass(frozen=True)
-class SearchSettings(SearchOptions):
-    """How to search, and how to show what was found; ``min_probability`` None leaves it to the retriever's cut-off."""
-
-    k: int = 10
-    offset: int = 0
-    filter: Filter | None = None
-    mode: SearchMode = "auto"
-    format: AnswerFormat = "auto"
-
-
-def search_and_print(
-    collection: Collection, query: str, settings: SearchSettings, *, quiet: bool = False, why: bool = False
-) -> None:
-    """Search once: print the answers to stdout, and remarks on them to stderr unless ``quiet``."""
-    _refuse_other_files(query.strip())
+def typed_query(collection: Collection, typed: str) -> Query:
+    """Return the query that was typed; names of pictures are looked up here, then in the folder of the collection."""
+    path = Path(typed.strip()).expanduser()
+    if (reason := unread_reason(path)) and os.path.isfile(path):
+        raise InvalidInputError(f"{printable(typed)} cannot be searched with: {reason}")
+    # A plain word may well be the name of a file here too; then it is a word.
+    if path.suffix and path.suffix.lower() not in picture_suffixes() and os.path.isfile(path):
+        name = printable(typed)
+        raise InvalidInputError(f"{name} is a file and no picture; give a picture, or quote it as words: '\"{name}\"'")
 
     def find_picture(name: str) -> Path | None:
-        # As seen from here, or from the folder of the collection's pictures.
         for path in (Path(name).expanduser(), collection.root / name):
             with suppress(OSError, ValueError):
                 if path.is_file():
                     return path
         return None
 
-    asked = Query.of(query, find_picture)
-    if asked.unwanted and " - " not in f" {query}":
-        note(f"without: {', '.join(asked.unwanted)}", quiet=quiet)
-    request = SearchRequest(
-        asked,
-        k=settings.k,
-        filter=settings.filter,
-        hybrid=HYBRID_OF_MODE[settings.mode],
-        offset=settings.offset,
-        # Answers below it are counted and left out here.
-        **settings.options | {"min_probability": None},
-    )
-    answers = _probable(collection.answer(request), settings)
-    print_answers(str(asked), answers, settings, collection)
-    for remark in _remarks(answers, settings):
-        note(remark, quiet=quiet)
+    return Query.of(typed, find_picture)
+
+
+def search_and_print(
+    collection: Collection,
+    request: SearchRequest,
+    format: AnswerFormat = "auto",
+    *,
+    as_json: bool = False,
+    quiet: bool = False,
+    why: bool = False,
+) -> None:
+    """Search once: print the answers to stdout, and remarks on them to stderr unless ``quiet``."""
+    answers = collection.answer(request)
+    if answers.no_good_match and request.min_probability is None:
+        # What holds the words is shown even where nothing is similar.
+        kept = tuple(answer for answer in answers if "words" in answer.matched_by)
+        answers = replace(answers, found=kept, no_good_match=not kept)
+    if as_json:
+        _print_document(answers, request, collection)
+    else:
+        _print_answers(answers, request, format, collection)
+    for remark in () if quiet else _remarks(answers, request):
+        notes().print(remark, soft_wrap=True)
     # Beside the answers, so that a pipe gets nothing but these.
-    for line in why_lines(collection, asked, answers[:EXPLAINED]) if why and answers else ():
+    for line in why_lines(collection, request.query, answers) if why else ():
         notes().print(line, soft_wrap=True)
 
 
-def note(text: str, *, quiet: bool) -> None:
-    """Say something beside the answers."""
-    if not quiet:
-        notes().print(text, soft_wrap=True)
-
-
-def _probable(answers: Answers, settings: SearchSettings) -> Answers:
-    """Leave out answers that are not probable enough; those that hold the words are kept."""
-    least = settings.min_probability
-    if least is None:
-        # The cut-off says whether there is a match at all: past it, the answers are the best ``k``.
-        least = math.inf if answers.no_good_match else 0.0
-    words_count = settings.min_probability is None or settings.mode != "auto"
-    kept = tuple(
-        answer for answer in answers if answer.probability >= least or (words_count and "words" in answer.matched_by)
-    )
-    # A later page may be empty because the pages before it had everything.
-    is_refused = answers.no_good_match or (settings.min_probability is not None and settings.offset == 0)
-    return replace(answers, found=kept, no_good_match=is_refused and not kept)
-
-
-def _remarks(answers: Answers, settings: SearchSettings) -> Iterator[str]:
+def _remarks(answers: Answers, request: SearchRequest) -> Iterator[str]:
+    if request.query.unwanted:
+        yield f"without: {', '.join(request.query.unwanted)}"
     if answers.is_corrected:
         yield f"searched for: {answers.did_you_mean}; quotation marks search for words as they stand"
     elif answers.did_you_mean is not None:
         yield f"did you mean: {answers.did_you_mean}?"
     yield from answers.notes
-    least = answers.cutoff if settings.min_probability is None else settings.min_probability
+    least = answers.cutoff if request.min_probability is None else request.min_probability
     limit = f"{100 * least:.2g} %"
-    is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
-    if answers.considered == 0 and settings.filter is not None:
-        yield f"nothing meets the filter {settings.filter}"
-    elif answers.considered == 0 and settings.target == "texts":
+    is_short = len(answers) < min(request.k, answers.considered - request.offset)
+    if answers.considered == 0 and request.filter is not None:
+        yield f"nothing meets the filter {request.filter}"
+    elif answers.considered == 0 and request.target == "texts":
         yield "the collection has no captions; add some with: diptych index FOLDER --captions FILE"
     elif answers.considered == 0:
         yield "the collection is empty; fill it with: diptych index FOLDER"
-    elif answers.no_good_match and settings.min_probability is None:
+    elif answers.no_good_match and request.min_probability is None:
         yield f"no good match: nothing reaches a probability of {limit}; --all shows the nearest"
-    elif not answers and settings.offset:
+    elif not answers and request.offset:
         yield "no more answers"
     elif not answers:
         yield f"nothing reaches a probability of {limit}; ask for less"
-    elif is_short and settings.min_probability is not None and not goes_to_a_pipe():
+    elif is_short and request.min_probability is not None and not goes_to_a_pipe():
         yield f"the rest does not reach a probability of {limit}; --all shows it"
 
 
-def print_answers(query: str, answers: Answers, settings: SearchSettings, collection: Collection) -> None:
-    """Print the answers of one search to stdout in the format that was asked for."""
-    is_text = settings.target == "texts"
-    match settings.format:
-        case "json":
-            facts = {field: getattr(answers, field) for field in ("mode", "no_good_match", "notes", "did_you_mean")}
-            facts |= {field: getattr(answers, field) for field in ("is_corrected", "considered", "exact")}
-            listed = [_record(answer, collection, is_text=is_text) for answer in answers]
-            about = {"query": query, "target": settings.target, **facts, "seconds": round(answers.seconds, 4)}
-            print_json({**about, "answers": listed})
-        case "jsonl":
-            for answer in answers:
-                print_json({"query": query, **_record(answer, collection, is_text=is_text)}, indent=None)
-        case "paths":
-            _print_paths(answers, "\n")
-        case "paths0":
-            _print_paths(answers, "\0")
-        case "auto" if goes_to_a_pipe() and is_text:
-            # One line each, so that the lines of a pipe are the answers.
-            sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in answers)
-            sys.stdout.flush()
-        case "auto" if goes_to_a_pipe():
-            _print_paths(answers, "\n")
-        case _ if answers:
-            _print_table(answers, collection, is_text=is_text)
+def _print_document(answers: Answers, request: SearchRequest, collection: Collection) -> None:
+    names = ("mode", "no_good_match", "notes", "did_you_mean", "is_corrected", "considered", "exact")
+    about = {"query": str(request.query), "target": request.target, **{name: getattr(answers, name) for name in names}}
+    listed = [_record(answer, collection) for answer in answers]
+    print_json({**about, "seconds": round(answers.seconds, 4), "answers": listed})
 
 
-def _record(answer: Answer, collection: Collection, *, is_text: bool) -> dict[str, Any]:
+def _record(answer: Answer, collection: Collection) -> dict[str, Any]:
     item = answer.item or collection[answer.id]
     return {
         "rank": answer.rank,
@@ -168,9 +126,21 @@ def _record(answer: Answer, collection: Collection, *, is_text: bool) -> dict[st
         "score": round(answer.score, 6),
         **{name: getattr(answer, name) for name in ("matched_by", "matched_fields", "has_words", "picture_words")},
         "region": None if answer.region is None else {**asdict(answer.region), "place": answer.region.place},
-        **({"caption": answer.caption} if is_text else {}),
+        **({} if answer.caption is None else {"caption": answer.caption}),
         **{name: getattr(item, name) for name in ("captions", "labels", "metadata", "facts")},
     }
+
+
+def _print_answers(answers: Answers, request: SearchRequest, format: AnswerFormat, collection: Collection) -> None:
+    is_text = request.target == "texts"
+    if format == "table" or (format == "auto" and not goes_to_a_pipe()):
+        if answers:
+            _print_table(answers, collection, is_text=is_text)
+    elif format == "auto" and is_text:
+        # One line each, so that the lines of a pipe are the answers.
+        sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in answers)
+    else:
+        _print_paths(answers, "\0" if format == "paths0" else "\n")
 
 
 def _print_paths(answers: Answers, end: str) -> None:
@@ -226,60 +196,13 @@ def _linked(answer: Answer) -> Text:
     return Text(name, style=f"link {answer.path.absolute().as_uri()}")
 
 
-def _refuse_other_files(name: str) -> None:
-    """Raise where a query is the name of something here that cannot be searched with, which is a slip."""
-    if (reason := unread_reason(name)) and Path(name).expanduser().is_file():
-        raise InvalidInputError(f"{printable(name)} cannot be searched with: {reason}")
-    if kind := _kind_of_other_file(name):
-        raise InvalidInputError(
-            f"{printable(name)} is {kind} and no picture; give a picture, or search for the words with quotation marks "
-            f"of their own: '\"{printable(name)}\"'"
-        )
+def why_lines(collection: Collection, query: Query, answers: Answers) -> Iterator[str]:
+    """Yield the reasons of the first answers: a sentence each, and the strongest bars below it."""
+    from diptych.collection.searching.explaining import explain_answer
 
-
-def _kind_of_other_file(name: str) -> str | None:
-    with suppress(OSError, ValueError, RuntimeError):
-        path = Path(name).expanduser()
-        # A plain word may well be the name of a folder here too; then it is a word.
-        if not (path.suffix or "/" in name or "\\" in name):
-            return None
-        if path.is_dir():
-            return "a folder"
-        if path.is_file() and path.suffix.lower() not in picture_suffixes():
-            return "a file"
-    return None
-
-
-def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -> list[str]:
-    """Return the reasons of answers: a sentence each, and the strongest bars below it."""
-    # Imported lazily: other searches do without the methods.
-    from diptych.retriever import Retriever, Subject, explain
-
-    retriever = collection.retriever
-    if not isinstance(retriever, Retriever):
-        raise InvalidInputError(f"a collection with a {type(retriever).__name__} cannot tell why")
-
-    def stored_picture(item: Item) -> Subject:
-        _, points = collection.points("image", [item.id])
-        if not len(points):
-            raise InvalidInputError(f"item {item.id} has no point to explain; index again")
-        return Subject.of_stored_picture(retriever, collection.features("image", [item.id])[1], points)
-
-    def asked(term: Term) -> Subject:
-        if term.kind == "text":
-            return Subject.of_text(retriever, term.value, asks=True)
-        if term.kind == "picture":
-            return Subject.of_picture(retriever, term.value)
-        item = collection[term.value]
-        return Subject.of_text(retriever, item.captions[0]) if item.path is None else stored_picture(item)
-
-    subjects, weights = [asked(term) for term in query.terms], [term.weight for term in query.terms]
-    lines = []
-    for answer in answers:
-        text = answer.caption
-        found = stored_picture(collection[answer.id]) if text is None else Subject.of_text(retriever, text)
-        explanation = explain(retriever, subjects, found, weights=weights)
-        lines.append(f"{answer.rank}  {printable(explanation.summary)}")
-        strongest = sorted(explanation.bars, key=lambda bar: -abs(bar.contribution))[:MAX_BARS]
-        lines += [f"   {bar.contribution:+.3f}  {printable(bar.name)}" for bar in strongest]
-    return lines
+    for answer in answers[:EXPLAINED]:
+        item = answer.item or collection[answer.id]
+        explanation = explain_answer(collection, query, item, caption=answer.caption)
+        yield f"{answer.rank}  {printable(explanation.summary)}"
+        for bar in sorted(explanation.bars, key=lambda bar: -abs(bar.contribution))[:MAX_BARS]:
+            yield f"   {bar.contribution:+.3f}  {printable(bar.name)}"

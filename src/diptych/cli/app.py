@@ -22,8 +22,8 @@ NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 COMMANDS = {
     "Your pictures": "index.index search.search serve.serve items.add items.remove albums.album upkeep.status "
     "demo.demo",
-    "Look, keep and share": "items.items items.duplicates albums.saved export.export",
-    "Teach": "train.train learn.learn learn.history learn.rollback learn.rehearse clicks.clicks models.models",
+    "Look, keep and share": "items.duplicates albums.saved export.export",
+    "Teach": "train.train learn.learn learn.history learn.rollback learn.rehearse models.models",
     "Keep safe": "upkeep.verify upkeep.repair upkeep.backup upkeep.restore doctor.doctor",
     "Methods and data": "methods.methods methods.encoders datasets.datasets evaluate.evaluate bench.bench",
 }

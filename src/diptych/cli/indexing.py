@@ -25,7 +25,6 @@ from diptych.data import (
     read_captions,
     unpack_pictures,
 )
-from diptych.data.caption_files import CaptionFormat
 from diptych.data.packed_pictures import CAPTIONS_FILE
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.data.remote_files import full_path, is_remote
@@ -64,7 +63,6 @@ class IndexRequest:
 
     folder: Path
     captions: str | None = None
-    captions_format: str = "auto"
     label_folders: bool = False
     collection: Path | str | None = None
     retriever: str | None = None
@@ -95,7 +93,7 @@ class IndexRequest:
         folder, captions = self.folder, self.captions or ""
         if captions == "sidecar" and not Path(captions).exists():
             return read_captions(folder, folder, format="sidecar", pictures=pictures)
-        return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, self.captions_format))
+        return read_captions(Path(captions).expanduser(), folder)
 
     def records(
         self,

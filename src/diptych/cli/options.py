@@ -15,22 +15,17 @@ from typer.core import TyperGroup
 
 from diptych.collection.searching.options import SearchOptions
 
-Durability = Literal["power", "process"]
 Relevance = Literal["auto", "label", "instance"]
 TieBreaking = Literal["expected", "random", "optimistic", "pessimistic"]
 Scaling = Literal["none", "l1", "l2", "hellinger"]
 PictureFormat = Literal["png", "svg"]
 SearchMode = Literal["auto", "similarity", "words", "both"]
-ItemOrder = Literal["added", "name", "taken", "updated"]
-AnswerFormat = Literal["auto", "table", "json", "jsonl", "paths", "paths0"]
+AnswerFormat = Literal["auto", "table", "paths", "paths0"]
 ExportFormat = Literal["csv", "jsonl", "parquet", "npz", "trec", "folder", "zip", "gallery"]
 KeptFacts = Literal["all", "no-places", "none"]
 Precision = Literal["auto", "float32", "int8"]
 Device = Literal["auto", "cpu", "cuda", "coreml", "directml", "openvino"]
-DemoData = Literal["auto", "flickr8k", "photographs"]
 LogFormat = Literal["auto", "text", "json"]
-ClickTable = Literal["triads", "events", "impressions"]
-ClickTableFormat = Literal["csv", "tsv", "jsonl", "parquet"]
 RunTieBreaking = Literal["trec", "expected", "random", "optimistic", "pessimistic"]
 WrittenScores = Literal["rank", "model"]
 
@@ -84,12 +79,6 @@ def complete_dataset(incomplete: str) -> list[str]:
     from diptych.data import dataset_names
 
     return [name for name in dataset_names() if name.startswith(incomplete)]
-
-
-def _set_durability(chosen: Durability) -> Durability:
-    # Processes that this one starts write as it does.
-    os.environ["DIPTYCH_DURABILITY"] = chosen
-    return chosen
 
 
 def _set_device(chosen: Device) -> Device:
@@ -154,23 +143,12 @@ SearchModeOption = Annotated[
         "or for both; auto: by meaning, and names, numbers and quoted words by their words.",
     ),
 ]
-MinProbabilityOption = Annotated[
-    float | None, typer.Option("--min-probability", min=0, max=1, help="Leave out answers less likely than this.")
-]
 AnswersOption = Annotated[int, typer.Option("-k", min=1, help="How many answers.")]
 AlphaOption = Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="The largest p-value that counts.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and remarks on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DurabilityOption = Annotated[
-    Durability,
-    typer.Option(
-        envvar="DIPTYCH_DURABILITY",
-        callback=_set_durability,
-        help="What an acknowledged change survives: a power cut, or only the end of the process.",
-    ),
-]
 DeviceOption = Annotated[
     Device,
     typer.Option(

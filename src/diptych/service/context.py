@@ -87,12 +87,12 @@ async def may_read(request: Request, context: Context) -> None:
 
 
 async def may_click(request: Request, context: Context) -> None:
-    """Let programs with the token and the page of those who signed in through."""
+    """Raise unless the request has the token, or comes from a page that is signed in."""
     context.credentials.check_changing(request)
 
 
 async def may_write(request: Request, context: Context) -> None:
-    """Let programs with the token and the page of those who signed in write, unless nothing may be written."""
+    """Raise unless the request has the token or comes from a signed-in page, and the service may be written to."""
     context.credentials.check_changing(request)
     if context.settings.read_only:
         raise Problem(403, "read-only", "This service only reads; start it without --read-only to write.")

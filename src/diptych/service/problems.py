@@ -129,7 +129,7 @@ def problem_of(error: Exception) -> Problem:
         return Problem(503, "no-memory", detail, headers={"Retry-After": "10"})
     if isinstance(error, MissingPackageError):
         return Problem(501, "missing-package", sentence(error))
-    detail = "Something went wrong that nobody foresaw; the log of the service says what."
+    detail = "Internal error; the log of the service says what went wrong."
     return Problem(500, "unexpected-error", detail)
 
 
@@ -229,7 +229,7 @@ class HttpMiddleware:
 
 
 class UnexpectedErrorMiddleware(HttpMiddleware):
-    """Logs what nobody foresaw, answers with a problem document that tells nothing of the inside, and goes on."""
+    """Logs unexpected errors, answers with a problem document without internal details, and goes on."""
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_begun = False

@@ -30,7 +30,6 @@ saved = typer.Typer(cls=Group, help="Keep searches under names, and run them aga
 
 TitleArgument = Annotated[str, typer.Argument(metavar="TITLE", help="The title of the album.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the saved search.")]
-NewNameArgument = Annotated[str, typer.Argument(metavar="NEW", help="What it is called from now on.")]
 ItemsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ITEMS]...", help="Picture files, or ids.")]
 
 
@@ -108,16 +107,6 @@ def remove_from_album(
     print_outcome(f"{printable(changed.title)} has {counted(len(changed), 'item')} now", changed, as_json=as_json)
 
 
-@album.command("rename")
-def rename_album(
-    title: TitleArgument, new: NewNameArgument, collection: CollectionOption = None, as_json: JsonOption = False
-) -> None:
-    """Give an album another title."""
-    with open_collection(collection, quiet=True) as opened:
-        changed = opened.albums.rename(title, new)
-    print_outcome(f"The album is called {printable(changed.title)} now", changed, as_json=as_json)
-
-
 @album.command("delete")
 def delete_album(title: TitleArgument, collection: CollectionOption = None, as_json: JsonOption = False) -> None:
     """Delete an album; its items stay in the collection."""
@@ -184,32 +173,23 @@ def run_search(
     quiet: QuietOption = False,
 ) -> None:
     """Run a saved search again, on what is in the collection now."""
-    from diptych.cli.answers import SearchSettings, search_and_print
-    from diptych.collection import Filter
+    from diptych.cli.answers import search_and_print
+    from diptych.collection import Filter, parse_query
+    from diptych.collection.searching.query import HYBRID_OF_MODE, SearchRequest
 
     with open_collection(collection, quiet=quiet) as opened:
         search = opened.saved_searches[name]
         if search.query:
-            settings = SearchSettings(
+            request = SearchRequest(
+                parse_query(search.query),
                 k=k,
                 filter=Filter.of(search.filter),
-                mode=search.mode,
-                format="json" if as_json else "auto",
+                hybrid=HYBRID_OF_MODE[search.mode],
                 **search.options,
             )
-            search_and_print(opened, search.query, settings, quiet=quiet)
+            search_and_print(opened, request, as_json=as_json, quiet=quiet)
         else:
             print_items(opened, opened.items(search.filter)[:k])
-
-
-@saved.command("rename")
-def rename_search(
-    name: NameArgument, new: NewNameArgument, collection: CollectionOption = None, as_json: JsonOption = False
-) -> None:
-    """Give a saved search another name."""
-    with open_collection(collection, quiet=True) as opened:
-        search = opened.saved_searches.rename(name, new)
-    print_outcome(f"The saved search is called {printable(search.name)} now", search, as_json=as_json)
 
 
 @saved.command("delete")

@@ -1,4 +1,4 @@
-"""``diptych datasets``: what there is to learn from, how to get it, and generated pictures to play with."""
+"""``diptych datasets``: what there is to learn from, and how to get it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from diptych.cli.console.output import (
     print_table,
     results,
     whole,
-    writing,
 )
-from diptych.cli.console.progress import Stages, download_progress
+from diptych.cli.console.progress import download_progress
 from diptych.cli.options import Group, JsonOption, QuietOption, YesOption, complete_dataset
 from diptych.errors import InvalidInputError
 
@@ -127,7 +126,7 @@ def get(
             note = f"\nnote: {download.note}" if download.note else ""
             notes().print(f"{download.url} ({size}){note}", soft_wrap=True)
         notes().print(f"licence: {dataset.licence}\nfolder: {place}", soft_wrap=True)
-    confirm("Download it?", yes=yes, told=f"nobody is here to agree to the download of {name}")
+    confirm("Download it?", yes=yes, told=f"{name} would be downloaded")
     with download_progress(quiet=quiet) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
     missing = [file for file in dataset.files if not (place / file).exists()]
@@ -148,20 +147,3 @@ def _print_steps(dataset: Dataset, place: Path, *, as_json: bool) -> None:
     names = ("steps", "homepage", "licence")
     facts = {"folder": None, **{name: getattr(dataset, name) for name in names}}
     print_outcome("\n".join(lines), facts, as_json=as_json)
-
-
-@datasets.command()
-def scenes(
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    n: Annotated[int, typer.Option("--n", help="How many pictures.")] = 200,
-    seed: Annotated[int, typer.Option(help="Another seed gives other pictures.")] = 0,
-    size: Annotated[int, typer.Option(help="Width and height in pixels.")] = 128,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Write generated pictures with their captions, and print the folder."""
-    from diptych.data.datasets.scenes import write_folder
-
-    with Stages(quiet=quiet).run("write", f"painting {n:,} scenes") as advance, writing(folder):
-        write_folder(folder, n, seed=seed, size=size, progress=advance)
-    print_outcome(str(folder), {"folder": folder, "pictures": n}, as_json=as_json)

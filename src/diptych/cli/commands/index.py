@@ -17,7 +17,6 @@ from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     DeviceOption,
-    DurabilityOption,
     JsonOption,
     KeptFacts,
     ModelOption,
@@ -51,9 +50,6 @@ def index(
             help="A caption file (CSV, JSON, JSONL, COCO, Karpathy, token), or sidecar: .txt beside pictures."
         ),
     ] = None,
-    captions_format: Annotated[
-        str, typer.Option(help="Its format, if auto guesses wrongly: csv, tsv, json, jsonl, coco, ...")
-    ] = "auto",
     packed: Annotated[
         Path | None,
         typer.Option(
@@ -112,7 +108,6 @@ def index(
     ] = "auto",
     device: DeviceOption = "auto",
     scheduler: SchedulerOption = None,
-    durability: DurabilityOption = "power",
     root: Annotated[
         Path | None,
         typer.Option(
@@ -138,7 +133,6 @@ def index(
     request = IndexRequest(
         folder=folder,
         captions=captions,
-        captions_format=captions_format,
         label_folders=label_folders,
         collection=collection,
         retriever=retriever,

@@ -1,4 +1,4 @@
-"""``diptych add``, ``items``, ``remove`` and ``duplicates``: the items of a collection."""
+"""``diptych add``, ``remove`` and ``duplicates``: the items of a collection."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.commands.albums import print_items
 from diptych.cli.console.output import confirm, print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import (
     CollectionOption,
     DeviceOption,
-    DurabilityOption,
     FilterOption,
-    ItemOrder,
     JsonOption,
     QuietOption,
     YesOption,
@@ -42,7 +39,6 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
     ] = False,
-    durability: DurabilityOption = "power",
     device: DeviceOption = "auto",
     collection: CollectionOption = None,
     as_json: JsonOption = False,
@@ -108,38 +104,6 @@ def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
             yield from found
         else:
             yield path
-
-
-def items(
-    filter: FilterOption = None,
-    sort: Annotated[
-        ItemOrder, typer.Option(help="The order: when they were added, by name, when taken, when last changed.")
-    ] = "added",
-    descending: Annotated[
-        bool | None,
-        typer.Option("--descending/--ascending", help="By default the latest first, and names from A on."),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 30,
-    cursor: Annotated[
-        str | None, typer.Option(help="Where to go on: what the page before named, with the same order.")
-    ] = None,
-    collection: CollectionOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """List items page by page."""
-    with open_collection(collection, quiet=quiet) as opened:
-        page = opened.page(filter, sort=sort, descending=descending, cursor=cursor, limit=limit)
-        if as_json:
-            names = ("id", "captions", "labels", "metadata", "facts", "updated")
-            listed = [
-                {"path": opened.path_of(item), **{name: getattr(item, name) for name in names}} for item in page.items
-            ]
-            print_json({"items": listed, "next": page.next})
-        else:
-            print_items(opened, page.items)
-    if page.next is not None and not as_json:
-        Stages(quiet=quiet).note(f"there are more: --cursor {page.next}")
 
 
 def remove(

@@ -100,7 +100,7 @@ def clicks_to_learn(collection: Collection, log: Path | None) -> SearchLog | Cli
         )
     if not seen.n_clicks:
         raise InvalidInputError(
-            f"nobody has clicked a picture of {collection.place} that was found by words; search and click in "
+            f"the log of {collection.place} has no click on a picture that was found by words; search and click in "
             "`diptych serve` first"
         )
     return seen

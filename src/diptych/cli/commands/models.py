@@ -269,7 +269,7 @@ def _carried_out(
             console.print(f"  {printable(line)}", soft_wrap=True)
         token = f" Your token is sent to {plan.endpoint}." if client.sends_token else ""
         console.print(f"Nothing about your pictures is sent.{token}", soft_wrap=True)
-    confirm("Fetch?", yes=agreed, told="nobody is here to agree")
+    confirm("Fetch?", yes=agreed, told=f"{plan.source.name} would be fetched")
     reached = ""
     try:
         with download_progress(quiet=quiet) as show:

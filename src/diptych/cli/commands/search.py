@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -17,31 +15,21 @@ from diptych.cli.options import (
     DeviceOption,
     FilterOption,
     JsonOption,
-    MinProbabilityOption,
     QuietOption,
     SearchModeOption,
     takes_search_options,
 )
-from diptych.errors import DiptychError, InvalidInputError, counted
-
-if TYPE_CHECKING:
-    from diptych.collection import Collection
+from diptych.errors import InvalidInputError
 
 
 @takes_search_options
 def search(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Words, a picture file, item:ID, or several joined by + and -. None: read queries line by line."
-        ),
-    ] = None,
+    query: Annotated[list[str], typer.Argument(help="Words, a picture file, item:ID, or several joined by + and -.")],
     collection: CollectionOption = None,
     k: AnswersOption = 10,
     filter: FilterOption = None,
     mode: SearchModeOption = "auto",
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
-    min_probability: MinProbabilityOption = None,
     no_regions: Annotated[
         bool, typer.Option("--no-regions", help="Compare whole pictures only, where `index --regions` has made parts.")
     ] = False,
@@ -60,35 +48,25 @@ def search(
 
     A query may weigh and subtract: "2:golden retriever" + photo.jpg - snow
     """
-    from diptych.cli.answers import SearchSettings, search_and_print
+    from diptych.cli.answers import search_and_print, typed_query
     from diptych.collection import Filter
+    from diptych.collection.searching.query import HYBRID_OF_MODE, SearchRequest
 
-    if show_all and min_probability:
+    options = {**(more or {}), "exact": exact or None, "regions": not no_regions}
+    if show_all and options["min_probability"]:
         raise InvalidInputError("--all shows everything, --min-probability does not; give one of them")
-    settings = SearchSettings(
-        k=k,
-        offset=offset,
-        filter=Filter.of(filter),
-        mode=mode,
-        exact=exact or None,
-        min_probability=0.0 if show_all else min_probability,
-        regions=not no_regions,
-        format="json" if as_json else format,
-        **(more or {}),
-    )
+    if show_all:
+        options["min_probability"] = 0.0
     with open_collection(collection, quiet=quiet) as opened:
-        if query:
-            search_and_print(opened, joined_words(query), settings, quiet=quiet, why=why)
-            return
-        n_mistakes = 0
-        for line in _typed_queries(opened, quiet=quiet):
-            try:
-                search_and_print(opened, line, settings, quiet=quiet, why=why)
-            except DiptychError as error:
-                n_mistakes += 1
-                typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-    if n_mistakes and not sys.stdin.isatty():
-        raise typer.Exit(2)
+        request = SearchRequest(
+            typed_query(opened, joined_words(query)),
+            k=k,
+            offset=offset,
+            filter=Filter.of(filter),
+            hybrid=HYBRID_OF_MODE[mode],
+            **options,
+        )
+        search_and_print(opened, request, format, as_json=as_json, quiet=quiet, why=why)
 
 
 def joined_words(words: Sequence[str]) -> str:
@@ -102,20 +80,3 @@ def joined_words(words: Sequence[str]) -> str:
     if len(words) == 1:
         return words[0]
     return " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
-
-
-def _typed_queries(collection: Collection, *, quiet: bool) -> Iterator[str]:
-    """Read queries from a person or a pipe."""
-    if not sys.stdin.isatty():
-        # Line by line, not the stream itself: giving up early would close it.
-        yield from filter(None, map(str.strip, iter(sys.stdin.readline, "")))
-        return
-    with suppress(ImportError):
-        import readline  # noqa: F401  input() uses it: arrow keys bring back earlier lines
-    if not quiet:
-        typer.echo(f"{counted(collection.status().pictures, 'picture')}; Ctrl-D ends", err=True)
-    with suppress(EOFError, KeyboardInterrupt):
-        while True:
-            if line := input("search> ").strip():
-                yield line
-    typer.echo(err=True)

@@ -20,7 +20,7 @@ import typer
 from diptych.addresses import is_address, without_password
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, place_of, shown_path
-from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption, LogFormat, folder_or_address
+from diptych.cli.options import DeviceOption, JsonOption, LogFormat, folder_or_address
 from diptych.data.remote_files import full_path, is_remote
 from diptych.errors import InvalidInputError, MissingPackageError
 
@@ -72,9 +72,6 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer.")] = 1,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
     no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
-    no_visitors: Annotated[
-        bool, typer.Option("--no-visitors", help="Log searches without telling visitors apart.")
-    ] = False,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
     ] = None,
@@ -89,19 +86,17 @@ def serve(
         float | None,
         typer.Option(min=0, help="Requests per second and client; 0: no limit. By default 1000, for others 50."),
     ] = None,
-    max_upload: Annotated[int, typer.Option(min=1, max=1024, help="The largest upload, in MiB.")] = 20,
     log_format: Annotated[
         LogFormat, typer.Option(help="One line per request; auto: text on a terminal, JSON elsewhere.")
     ] = "auto",
     device: DeviceOption = "auto",
-    durability: DurabilityOption = "power",
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
     """Serve collections as a web page and a REST API.
 
     It listens to this machine alone unless told otherwise. Everyone on this machine may search. Writing needs the
-    token, or the page of somebody who signed in: --open does that, and so does the address printed for it, once.
+    token, or a page that is signed in: --open signs it in, and so does the address printed for it, once.
     Ctrl+C finishes what is running and ends.
     """
     if any(find_spec(package) is None for package in PACKAGES):
@@ -130,8 +125,7 @@ def serve(
         read_only=read_only,
         watch=watch,
         log_clicks=not no_click_log,
-        log_visitors=not no_visitors,
-        limits={"upload_bytes": max_upload * 2**20, "requests_per_second": rate, "burst": max(int(4 * rate), 1)},  # type: ignore[arg-type]
+        limits={"requests_per_second": rate, "burst": max(int(4 * rate), 1)},  # type: ignore[arg-type]
         trusted_proxies=tuple(proxy or ()),
         workers=workers,
         session_secret=session_secret(token),

@@ -208,7 +208,7 @@ class Learning:
             clicks = SearchLog.from_triads(clicks, gallery.ids)
         if not clicks.n_clicks:
             raise InvalidInputError(
-                "nobody has clicked a picture that was found by words; search and click in `diptych serve` first"
+                "the log has no click on a picture that was found by words; search and click in `diptych serve` first"
             )
         return clicks, LogGallery.of(self._collection, clicks.items, retriever=self._base_name)
 

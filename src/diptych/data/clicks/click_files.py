@@ -61,7 +61,7 @@ def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None
     if clicks is None and _EVENT_NAMES & set(map(normalised_name, names)):
         raise InvalidInputError(
             f"{source} holds events or impressions, not clicks per query and image; export the triads instead "
-            "(`diptych clicks export --what triads`)"
+            "(GET /v1/collections/NAME/clicks)"
         )
     return ClickColumns(query, image, clicks, time)
 

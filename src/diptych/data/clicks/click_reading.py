@@ -179,7 +179,7 @@ def read_clicks(
     ============= ==================================================================================
 
     ``auto`` goes by the file's ending and its first line; a text file may be packed (``.gz``). Without a column of
-    clicks every row is one click. The tables of ``diptych clicks export`` can be read as they are. ``columns`` names
+    clicks every row is one click. The tables that a service exports can be read as they are. ``columns`` names
     the columns of a ``clickture`` file in their order; by default its rows tell whether queries or keys come first,
     since keys hold no spaces. The first bad row is an error with its line; ``skip`` passes over bad rows and counts
     them in ``n_skipped``. ``progress`` is called with the number of rows read so far.

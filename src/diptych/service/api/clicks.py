@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import IO, Annotated, Any
@@ -140,9 +141,14 @@ def export_clicks(
 
 
 @router.delete(_CLICKS, status_code=status.HTTP_204_NO_CONTENT, operation_id="forgetClicks", dependencies=[Writing])
-def forget_clicks(log: RequestClickLog) -> None:
-    """Forget everything that was asked, shown and clicked, and the rehearsals that quote it."""
-    log.forget()
+def forget_clicks(
+    log: RequestClickLog,
+    older_than_days: Annotated[
+        int | None, Query(ge=0, le=36_500, description="Forget only searches older than that many days.")
+    ] = None,
+) -> None:
+    """Forget what was asked, shown and clicked, and the rehearsals that quote it."""
+    log.forget(None if older_than_days is None else time.time() - 86_400 * older_than_days)
 
 
 def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:

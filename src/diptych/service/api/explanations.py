@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from fastapi import APIRouter
 from pydantic import Field, model_validator, with_config
 
-from diptych.collection import Collection, Item
-from diptych.collection.retriever_protocol import without_disk_cache
+from diptych.collection import Item, Query
+from diptych.collection.searching.explaining import explain_answer
 from diptych.collection.searching.options import Target
 from diptych.retriever.explaining.explanation import Explanation
 from diptych.service.api.documents import DOCUMENTED, RetrieverChoice, with_examples
 from diptych.service.api.items import find_item
-from diptych.service.api.search import Question, TermRequest
-from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
+from diptych.service.api.search import Question
+from diptych.service.context import Context, Hosted, Reading, Searching
 from diptych.service.problems import Problem
-
-if TYPE_CHECKING:
-    from diptych.retriever import Retriever, Subject
 
 with_config(DOCUMENTED)(Explanation)
 
@@ -49,53 +44,12 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
-def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> Explanation:
+def explain(context: Context, hosted: Hosted, request: ExplanationRequest) -> Explanation:
     """Tell why an item answers a query: by parts, classes, labels or words, as the model has it."""
-    # Imported where something is explained, as below: a service starts without the methods.
-    from diptych.retriever import Retriever, Subject, explain
-
-    collection = hosted.collection
-    retriever = collection.retriever_named(request.retriever)
-    if not isinstance(retriever, Retriever):
-        raise Problem(422, "not-explainable", "The search model of this collection cannot tell why; choose another.")
-    terms = request.asked
-    item = find_item(collection, request.item)
-    answer = (
-        _picture_subject(collection, retriever, item, request.retriever)
-        if request.target == "images"
-        else Subject.of_text(retriever, _caption(item, request.caption_id))
-    )
-    if answer is None:
-        raise Problem(422, "no-picture", f"The item {item.id!r} has no picture that was searched; ask for its texts.")
-    subjects = [_term_subject(context, collection, retriever, term, request.retriever) for term in terms]
-    return explain(without_disk_cache(retriever), subjects, answer, weights=[term.weight for term in terms])
-
-
-def _term_subject(
-    context: ServiceContext, collection: Collection, retriever: Retriever, term: TermRequest, name: str | None
-) -> Subject:
-    from diptych.retriever import Subject
-
-    if term.text is not None:
-        return Subject.of_text(retriever, term.text, asks=True)
-    if term.upload is not None:
-        return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
-    item = find_item(collection, term.item or "")
-    # Several pictures may be asked with, so that each goes by its own name.
-    shown = item.id if item.path is None else Path(item.path).name
-    picture = _picture_subject(collection, retriever, item, name, shown)
-    return Subject.of_text(retriever, _caption(item, None)) if picture is None else picture
-
-
-def _picture_subject(
-    collection: Collection, retriever: Retriever, item: Item, name: str | None, shown: str = "the picture"
-) -> Subject | None:
-    """Return an item's picture by what is stored of it, None where that is nothing."""
-    from diptych.retriever import Subject
-
-    _, points = collection.points("image", [item.id], name)
-    _, features = collection.features("image", [item.id], name)
-    return Subject.of_stored_picture(retriever, features, points, shown) if len(points) else None
+    item = find_item(hosted.collection, request.item)
+    caption = None if request.target == "images" else _caption(item, request.caption_id)
+    query = Query(tuple(term.term(context) for term in request.asked))
+    return explain_answer(hosted.collection, query, item, caption=caption, retriever=request.retriever)
 
 
 def _caption(item: Item, caption_id: str | None) -> str:

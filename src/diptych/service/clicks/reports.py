@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from diptych.collection.store.dialect import Connection
 from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain, iso_time
@@ -15,20 +15,6 @@ from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain, iso_time
 if TYPE_CHECKING:
     from diptych.encoders import Visualness, VisualQuery
 
-# A search for a picture, or with something subtracted, is not one for its words.
-_COUNTS = """
-SELECT text, asked.searches, answered, unmatched, coalesce(used.clicks, 0)
-FROM (
-    SELECT query, count(*) AS searches, sum(clicked) AS answered, sum(no_good_match) AS unmatched
-    FROM search WHERE plain = 1 GROUP BY query
-) AS asked
-JOIN query ON query.id = asked.query
-LEFT JOIN (
-    SELECT query, count(*) AS clicks FROM click JOIN search ON search.id = click.search
-    WHERE plain = 1 AND kind <> ? GROUP BY query
-) AS used ON used.query = asked.query
-ORDER BY asked.searches DESC, text
-"""
 FREQUENT_SEARCHES = 3
 _MAX_QUERIES = 50
 _MAX_POSITIONS = 100
@@ -80,21 +66,6 @@ class LogCounts:
             since=since,
             until=until,
         )
-
-
-class QueryCounts(NamedTuple):
-    """A query in words, and how many of its searches had a click (``answered``) or no good match (``unmatched``)."""
-
-    query: str
-    searches: int
-    answered: int
-    unmatched: int
-    clicks: int  # in all; a wish for less of an item is none
-
-
-def query_counts(db: Connection) -> list[QueryCounts]:
-    """Return every query that was asked in words, the most frequent first."""
-    return [QueryCounts(text, *map(int, counts)) for text, *counts in db.rows(_COUNTS, (NEGATIVE_CLICK,))]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -51,7 +51,7 @@ def configured_token(file: Path | None) -> str | None:
 
 
 def usable_token(token: str, origin: str) -> str:
-    """Return a token that nobody guesses, or raise.
+    """Return a token that is long enough not to be guessed, or raise.
 
     >>> from diptych.service.security.tokens import usable_token
     >>> usable_token("secret", "DIPTYCH_TOKEN")
@@ -150,7 +150,7 @@ class SpentNames:
         return name in self._names if self._folder is None else os.path.lexists(self._folder / name)
 
     def spend(self, name: str) -> bool:
-        """Remember a name, and say whether nobody did before."""
+        """Remember a name; return True if it is new."""
         if self._folder is None:
             is_new = name not in self._names
             self._names.add(name)

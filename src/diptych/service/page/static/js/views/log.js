@@ -35,7 +35,7 @@ class LogView {
     this.stopping = new AbortController();
     this.body = h("div", { class: "page", "aria-busy": String(Boolean(session.csrf)) });
     root.append(this.body);
-    if (!session.csrf) return void this.body.append(this.head(), notice("Sign in to see it", "What people asked is shown to those who signed in."));
+    if (!session.csrf) return void this.body.append(this.head(), notice("Sign in to see it", "The queries of people are shown on a page that is signed in."));
     const interleaving = this.collection.log_clicks ? new InterleavingCard(app, this.stopping.signal) : null;
     this.interleaving = interleaving?.element ?? null;
     this.learning = new LearningCard(app, this.stopping.signal, () => interleaving?.load()).element;

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,40 +61,11 @@ class Terminal:
                     break
         assert self.text.count(words) >= times, f"waited for {words!r}, saw:\n{self.text}"
 
-    def type(self, line: str) -> None:
-        os.write(self._master, f"{line}\n".encode())
-
     def close(self) -> int:
         try:
             return self.program.wait(PATIENCE)
         finally:
             os.close(self._master)
-
-
-@pytest.fixture
-def terminal(indexed: World) -> Iterator[Terminal]:
-    opened = Terminal(indexed.pictures, "search", "--all", "-k", "2", COLORTERM="truecolor")
-    yield opened
-    if opened.program.poll() is None:
-        opened.program.kill()
-        opened.program.wait()
-
-
-def test_a_person_searches(terminal: Terminal) -> None:
-    terminal.wait_for("60 pictures; Ctrl-D ends")
-    terminal.wait_for("search> ")
-    terminal.type("a red car")
-    terminal.wait_for("search> ", times=2)
-    shown = terminal.text
-    assert "prob." in shown
-    assert len(re.findall(r"^[12] +(?:< )?\d+ %  -?\d\.\d{3}  scene-\d{6}\.png *$", shown, re.MULTILINE)) == 2
-    assert "\x1b]8;" in terminal.raw
-    assert max(map(len, shown.splitlines())) <= 80
-    terminal.type("nowhere.jpg")
-    terminal.wait_for("error: there is no picture 'nowhere.jpg'")
-    terminal.wait_for("search> ", times=3)
-    terminal.type("\x04")
-    assert terminal.close() == 0
 
 
 def test_an_interrupted_index_keeps_what_is_done_and_goes_on(run: Run, scenery: World, nothing_indexed: Path) -> None:
