@@ -14,6 +14,7 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import (
     AP,
     CMC,
+    FOSCTTM,
     NDCG,
     GradedRelevance,
     InterpolatedPrecisionRecall,
@@ -204,3 +205,18 @@ def test_bad_parameters_are_named(make, message):
 def test_a_grade_above_the_fixed_normaliser_is_an_error():
     with pytest.raises(InvalidInputError, match="grade 4 exceeds max_grade 3"):
         evaluate_scores([[1, 0]], GradedRelevance([[4, 0]]), [NDCG()])
+
+
+def test_foscttm_is_the_share_of_others_that_are_closer_than_each_partner():
+    rng = np.random.default_rng(0)
+    scores, asked, found = rng.integers(0, 4, (6, 9)), np.arange(6) % 3, np.arange(9) % 3
+    expected = []
+    for row, label in zip(scores, asked, strict=True):
+        others, partners = row[found != label], row[found == label][:, None]
+        expected.append(((others > partners) + 0.5 * (others == partners)).mean())
+    result = evaluate_scores(scores, SameLabel(asked, found), [FOSCTTM()])
+    np.testing.assert_allclose(result.values[FOSCTTM()], expected, atol=1e-12)
+    assert result.chance[FOSCTTM()] == 0.5
+    perfect, tied = np.eye(3)[asked] @ np.eye(3)[found].T, np.zeros((6, 9))
+    for constant, value in ((perfect, 0.0), (-perfect, 1.0), (tied, 0.5)):
+        assert evaluate_scores(constant, SameLabel(asked, found), [FOSCTTM()])[FOSCTTM()] == value

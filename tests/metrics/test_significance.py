@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
-from diptych.metrics import bootstrap_difference, bootstrap_interval, randomisation_test
+from diptych.metrics import bootstrap_difference, bootstrap_interval, draws_difference, randomisation_test
 
 values = st.lists(st.tuples(*[st.integers(0, 10).map(lambda tenth: tenth / 10)] * 2), min_size=2, max_size=8)
 
@@ -142,3 +143,26 @@ def test_a_single_value_has_no_width():
 def test_errors_name_the_fix(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+def test_draws_and_queries_both_widen_an_interval():
+    rng = np.random.default_rng(0)
+    noise = 0.02 * rng.normal(size=(5, 300))
+    by_query, by_draw = noise + rng.normal(size=300), noise + rng.normal(size=(5, 1))
+    zeros = np.zeros((5, 300))
+    for values in (by_query, by_draw):
+        found = draws_difference(values, zeros)
+        own = values.mean(axis=0) if values is by_query else values.mean(axis=1)
+        assert found.difference == pytest.approx(values.mean())
+        # The percentile interval of five draws knows nothing of Student's t, and of their deviation with n.
+        assert found.high - found.low == pytest.approx(2 * 1.96 * own.std() / np.sqrt(len(own)), rel=0.1)
+
+
+def test_the_test_over_draws_is_the_paired_t_test():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 5, 40))
+    expected = scipy.stats.ttest_rel(a.mean(axis=1), b.mean(axis=1)).pvalue
+    assert draws_difference(a, b).p_value == pytest.approx(expected)
+    assert not draws_difference(a, a).is_real()
+    with pytest.raises(InvalidInputError, match="at least 2 draws"):
+        draws_difference(a[0], b[0])

@@ -112,12 +112,7 @@ def test_float32_rows_give_float32_points_close_to_float64(model, problem):
     np.testing.assert_allclose(single, encode(problem.images), rtol=2e-3, atol=2e-4)
 
 
-_NEAR_TIES = {"UnpairedCCA": "matches clusters of a few rows, where near ties decide"}
-
-
 def test_blocks_of_any_size_give_the_same_points(model, problem, monkeypatch):
-    if _except_for(model, _NEAR_TIES):
-        return
     whole = problem.fitted(model).similarity(problem.images, problem.texts)
     for name, size in (
         ("diptych.arrays.BLOCK_ROWS", 7),
@@ -173,8 +168,6 @@ def _except_for(model, reasons):
 @pytest.mark.parametrize("case", ["float32", "far from the origin"])
 def test_units_origin_and_precision_change_neither_the_dimensions_nor_the_answers(model, problem, case):
     """What is left of rounding is no component: float32, other units and an offset learn what float64 learns."""
-    if _except_for(model, _NEAR_TIES):
-        return
     images, texts = problem.images, problem.texts
     if case == "float32":
         up, down = (1.0, 1.0) if _except_for(model, _UNITS) else (1e12, 1e-12)
@@ -213,7 +206,7 @@ _ORDER = {
         "steps through rows in a drawn order",
     ),
     **dict.fromkeys(("CMFH", "DCH", "DLFH", "SCRATCH"), "begins at codes or factors drawn for each row"),
-    **dict.fromkeys(("MiniVec2Vec", "UnpairedCCA"), "clusters rows from drawn centres"),
+    "MiniVec2Vec": "clusters rows from drawn centres",
     **dict.fromkeys(("KCCA(rank=20", "KCCA(image_kernel='rbf', rank=20"), "takes rows as landmarks or pivots"),
 }
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
-from diptych.models import CCA, CVH, FusedModel, QueryBankNormalized, SharedSpace, load_model
+from diptych.metrics import spearman
+from diptych.models import CCA, CVH, FusedModel, QueryBankNormalized, SharedSpace, WassersteinProcrustes, load_model
 
 
 def brute_force(model, queries, gallery, bank, strength, n_nearest, direction):
@@ -134,3 +135,37 @@ def test_texts_of_the_bank_are_familiar(problem):
     # Each is in the bank itself, which keeps half precision.
     assert known[:, 0] == pytest.approx(np.ones(4), abs=2e-3)
     assert (np.diff(known[:, :3], axis=1) <= 1e-6).all()
+
+
+def named(name, inner, images, texts):
+    model = QueryBankNormalized.of(inner, images, texts)
+    model.set_params(**QueryBankNormalized.variants[name])
+    return model
+
+
+def test_named_corrections_rank_as_their_formulas():
+    rng = np.random.default_rng(0)
+    images, texts = rng.normal(size=(30, 4)), rng.normal(size=(25, 4))
+    inner = SharedSpace(metric="cosine").fit(images[:9], texts[:9])
+    scores = inner.similarity(images, texts)
+    near = lambda side: np.sort(side, axis=1)[:, -10:].mean(axis=1)  # noqa: E731
+    expected = {
+        "CSLS": 2 * scores - near(scores)[:, None] - near(scores.T),
+        "inverted softmax": np.exp(20 * scores) / np.exp(20 * scores).sum(axis=1, keepdims=True),
+    }
+    for name, wanted in expected.items():
+        model = named(name, inner, images, texts)
+        found = model.space.compare(model.encode_texts(texts), model.encode_images(images), "text_query")
+        # The bank is kept in half precision.
+        assert min(spearman(*rows).coefficient for rows in zip(found, wanted.T, strict=True)) > 0.99
+
+
+def test_a_bank_needs_no_pairs():
+    rng = np.random.default_rng(0)
+    images, texts = rng.normal(size=(2, 80, 4))
+    inner = WassersteinProcrustes(n_centres=5, n_restarts=2, rounds=2)
+    model = QueryBankNormalized(model=inner, bank_size=50).fit(None, None, more_images=images, more_texts=texts)
+    assert model.image_bank_.shape == (50, 4)
+    some = QueryBankNormalized(model=CCA()).fit(images[:9], texts[:9], more_images=images[9:], more_texts=texts[9:])
+    assert len(some.image_bank_) == 80
+    assert some.n_pairs_ == 9

@@ -92,7 +92,8 @@ def test_seen_and_unseen_learn_from_the_same_pairs(splits):
 
 def test_training_is_all_that_a_method_may_see(splits):
     fold = UnseenClasses().fold(splits, 0)
-    assert set(vars(fold.training)) == {"pairs", "hold_outs"}
+    assert set(vars(fold.training)) == {"pairs", "hold_outs", "more"}
+    assert fold.training.more == {}
     assert set(fold.training.pairs.labels).isdisjoint(fold.test_classes)
     for train, retrieval in fold.training.hold_outs.splits(fold.training.pairs):
         held_out = [*train.ids, *retrieval.queries.ids, *retrieval.gallery.ids]

@@ -8,7 +8,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -44,7 +44,17 @@ from diptych.metrics import (
     PrecisionScope,
 )
 from diptych.models import CrossModalModel
-from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, evaluate_retrieval, tune
+from diptych.protocols import (
+    DevelopmentPart,
+    EncodedRetrieval,
+    Fold,
+    Retrieval,
+    Training,
+    TwoWayEvaluation,
+    evaluate_model,
+    evaluate_retrieval,
+    tune,
+)
 from diptych.protocols.journal import Progress
 from diptych.protocols.tuning import class_list
 from diptych.space import DIRECTIONS, Direction, opposite
@@ -138,7 +148,8 @@ class Choice:
 def choose(method: Method, training: Training, measure: Measure) -> Choice:
     """Try every setting on the hold-outs, and fit the best on all training pairs.
 
-    Training pairs are all that comes in; a single setting is fitted without a trial.
+    Training pairs are all that comes in; a single setting is fitted without a trial, and looked at on the development
+    part where there is one, so that methods can be chosen by it.
     """
     from sklearn.model_selection import ParameterGrid
 
@@ -146,12 +157,22 @@ def choose(method: Method, training: Training, measure: Measure) -> Choice:
     # Of the processor, like the fit's: units run side by side, and would slow each other's clock.
     start = time.process_time()
     if len(settings) == 1:
-        images, texts, labels = training.pairs.aligned()
-        own = training.pairs.owners if labels is None and method.own_classes else labels
-        model = clone(method.model).set_params(**settings[0]).fit(images, texts, own)
-        return Choice(model, dict(settings[0]), None, None, 0, 0.0, time.process_time() - start)
+        model = training.fit(clone(method.model).set_params(**settings[0]), own_classes=method.own_classes)
+        seconds = time.process_time() - start
+        mean = None
+        if isinstance(training.hold_outs, DevelopmentPart):
+            mean = evaluate_model(model, training.hold_outs.held_out, [measure]).average(measure)
+        return Choice(model, dict(settings[0]), mean, None, 0, 0.0, seconds)
+    if training.pairs is None:
+        raise InvalidInputError(f"{method.name} has settings to choose, and there is no pair to try them on")
     tuning = tune(
-        method.model, training.pairs, method.grid, training.hold_outs, measure=measure, rescaled=method.rescaled
+        method.model,
+        training.pairs,
+        method.grid,
+        training.hold_outs,
+        measure=measure,
+        rescaled=method.rescaled,
+        more=training.more,
     )
     spent = time.process_time() - start - tuning.fit_seconds
     best = tuning.best
@@ -202,9 +223,14 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         encoded = EncodedRetrieval.of(choice.model, fold.retrieval, relevant=task.relevant)
         encode_seconds = time.perf_counter() - begun
         begun = time.perf_counter()
-        scope = _precision_scope(fold.retrieval)
-        result = encoded.evaluate([*task.measures, _FIRST_RANK, _CMC, _PRECISION_RECALL, scope])
+        scope = None if task.is_brief else _precision_scope(fold.retrieval)
+        curves = [] if scope is None else [_FIRST_RANK, _CMC, _PRECISION_RECALL, scope]
+        result = encoded.evaluate([*task.measures, *curves])
         evaluate_seconds = time.perf_counter() - begun
+        elsewhere = {
+            name: evaluate_retrieval(choice.model, asked, [task.measures[0], AP()])
+            for name, asked in fold.elsewhere.items()
+        }
     seconds = {"tune": choice.tune_seconds, "fit": choice.fit_seconds}
     seconds |= {"encode": encode_seconds, "evaluate": evaluate_seconds}
     return Record(
@@ -220,11 +246,11 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         seed=catalogue.seed,
         train_classes=list(fold.train_classes),
         test_classes=list(fold.test_classes),
-        n_train=fold.training.pairs.n_texts,
+        n_train=0 if fold.training.pairs is None else fold.training.pairs.n_texts,
         train_class_counts=_class_counts(fold.training.pairs),
-        **_query_counts(task, fold.retrieval),
-        **_measured(task.measures, result, scope),
-        confusion=_confusion(task, fold.retrieval, encoded),
+        **({} if task.is_brief else _query_counts(task, fold.retrieval)),
+        **_measured(task.measures, result, scope, elsewhere),
+        confusion=None if task.is_brief else _confusion(task, fold.retrieval, encoded),
         parameters={name.removeprefix("model__"): plain_value(value) for name, value in choice.parameters.items()},
         model=one_line(choice.model),
         validation={"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
@@ -240,8 +266,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
 
 
 @lru_cache(maxsize=2)
-def _splits(catalogue: Catalogue, dataset: str, task: str, reads: Reads) -> DatasetSplits:
-    del dataset  # Part of the key: tasks of one data set follow one another.
+def _splits(catalogue: Catalogue, task: str, reads: Reads) -> DatasetSplits:
     return catalogue.task(task).load(reads)
 
 
@@ -249,7 +274,9 @@ def _splits(catalogue: Catalogue, dataset: str, task: str, reads: Reads) -> Data
 def _fold(catalogue: Catalogue, name: str, number: int, reads: Reads) -> Fold:
     """Return a fold; units of one fold follow one another, so that the last ones are enough to keep."""
     task = catalogue.task(name)
-    return task.fold(_splits(catalogue, task.dataset, name, reads), number, reads)
+    sharing = (other.name for other in catalogue.tasks().values() if other.data_key == task.data_key)
+    first = next(sharing, name)
+    return task.fold(_splits(catalogue, first, reads), number, reads)
 
 
 def measure_key(measure: Measure) -> str:
@@ -277,8 +304,8 @@ def _query_counts(task: Task, retrieval: Retrieval) -> dict[str, Any]:
     return counts
 
 
-def _class_counts(pairs: Pairs) -> dict[str, int]:
-    if pairs.labels is None or pairs.is_multi_label:
+def _class_counts(pairs: Pairs | None) -> dict[str, int]:
+    if pairs is None or pairs.labels is None or pairs.is_multi_label:
         return {}
     names, counts = np.unique(pairs.image_classes(), return_counts=True)
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
@@ -288,18 +315,34 @@ def _has_classes(task: Task, pairs: Pairs) -> bool:
     return task.relevant != "instance" and pairs.labels is not None
 
 
-def _measured(measures: Sequence[Measure], result: TwoWayEvaluation, scope: PrecisionScope) -> dict[str, Any]:
-    per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
-    return {
-        "measures": {measure_key(one): {way: float(result[way].mean[one]) for way in DIRECTIONS} for one in measures},
-        "chance": {measure_key(one): {way: float(result[way].chance[one]) for way in DIRECTIONS} for one in measures},
+def _measured(
+    measures: Sequence[Measure],
+    result: TwoWayEvaluation,
+    scope: PrecisionScope | None,
+    elsewhere: Mapping[str, TwoWayEvaluation],
+) -> dict[str, Any]:
+    per_query = [measure for measure in measures if measure in (AP(), CMC(1))] if scope else [measures[0]]
+    asked = [(measure_key(one), one, result) for one in measures]
+    asked += [
+        (f"{measure_key(one)}, {name}", one, other) for name, other in elsewhere.items() for one in (measures[0], AP())
+    ]
+    means: dict[str, Any] = {
+        "measures": {key: {way: float(of[way].mean[one]) for way in DIRECTIONS} for key, one, of in asked},
+        "chance": {key: {way: float(of[way].chance[one]) for way in DIRECTIONS} for key, one, of in asked},
+        "per_query": {
+            measure_key(one): {way: _rounded(result[way].values[one]) for way in DIRECTIONS} for one in per_query
+        },
+    }
+    if scope is None:
+        return means
+    return means | {
         "curves": {
             "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
             "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
             "precision_scope": {way: _points(result[way][scope]) for way in DIRECTIONS},
         },
         "per_query": {
-            **{measure_key(one): {way: _rounded(result[way].values[one]) for way in DIRECTIONS} for one in per_query},
+            **means["per_query"],
             "first_rank": {way: _rounded(result[way].values[_FIRST_RANK]) for way in DIRECTIONS},
         },
     }

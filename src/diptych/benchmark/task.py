@@ -86,6 +86,8 @@ class Features:
     def of_fold(self, fold: Fold, splits: DatasetSplits) -> Fold:
         """Encode and reduce what is left to do, learning from the training pairs of the fold."""
         train, queries, gallery = fold.training.pairs, fold.retrieval.queries, fold.retrieval.gallery
+        if train is None:
+            return fold
         apart = gallery is not train and gallery is not queries
         parts = replace(splits, train=train, test=queries, dev=gallery if apart else None)
         parts = self._encoded(parts)
@@ -94,7 +96,9 @@ class Features:
         same = parts.train if gallery is train else parts.test
         found = same if parts.dev is None else parts.dev
         hold_outs = fold.training.hold_outs
-        training = Training(parts.train, AskedPairs(parts.test) if isinstance(hold_outs, AskedPairs) else hold_outs)
+        if isinstance(hold_outs, AskedPairs):
+            hold_outs = AskedPairs(parts.test)
+        training = replace(fold.training, pairs=parts.train, hold_outs=hold_outs)
         return replace(fold, training=training, retrieval=Retrieval(parts.test, found))
 
     def of_pictures(self, splits: DatasetSplits) -> DatasetSplits:
@@ -320,8 +324,9 @@ class Task(DataTask):
 
     The first measure is the main one: parameters are chosen by it. ``printed`` names the paper, the table and the data
     whose printed values stand beside ours. ``seeds_by_fold`` gives fold k's number to the methods as their seed. With
-    ``describes_codes`` records have the MAP of unified codes and what lies within each Hamming radius. ``data_digest``
-    tells the contents of a ``source`` apart.
+    ``describes_codes`` records have the MAP of unified codes and what lies within each Hamming radius; ``is_brief``
+    ones have no curves, and of single queries the main measure alone. ``data_digest`` tells the contents of a
+    ``source`` apart.
     """
 
     features: Features
@@ -333,6 +338,7 @@ class Task(DataTask):
     printed: tuple[str, str, str] | None = None
     seeds_by_fold: bool = False
     describes_codes: bool = False
+    is_brief: bool = False
     data_digest: str = ""
 
     def load(self, reads: Reads = "features") -> DatasetSplits:
@@ -350,6 +356,12 @@ class Task(DataTask):
         """Return one fold of what `load` returned, as the methods read it."""
         fold = self.protocol.fold(splits, number)
         return self.features.of_fold(fold, splits) if reads == "features" else fold
+
+    @property
+    def data_key(self) -> str:
+        """What decides the encoded data: tasks with one key share them."""
+        data = self.dataset, self.data_digest, sorted(self.options.items()), self.relevant
+        return f"{data} {self.features.declaration}"
 
     def method(self, name: str) -> Method:
         """Return the method called ``name``."""

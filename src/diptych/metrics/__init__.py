@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from diptych.metrics.evaluation import evaluate as evaluate
     from diptych.metrics.evaluation import evaluate_scores as evaluate_scores
     from diptych.metrics.first_relevant import CMC as CMC
+    from diptych.metrics.first_relevant import FOSCTTM as FOSCTTM
     from diptych.metrics.first_relevant import CMCCurve as CMCCurve
     from diptych.metrics.first_relevant import MeanRank as MeanRank
     from diptych.metrics.first_relevant import MedianRank as MedianRank
@@ -48,11 +49,13 @@ if TYPE_CHECKING:
     from diptych.metrics.relevance import SameLabel as SameLabel
     from diptych.metrics.relevance import SharedLabel as SharedLabel
     from diptych.metrics.significance import BootstrapInterval as BootstrapInterval
+    from diptych.metrics.significance import DrawsDifference as DrawsDifference
     from diptych.metrics.significance import RandomisationTest as RandomisationTest
     from diptych.metrics.significance import SpearmanCorrelation as SpearmanCorrelation
     from diptych.metrics.significance import bootstrap_difference as bootstrap_difference
     from diptych.metrics.significance import bootstrap_interval as bootstrap_interval
     from diptych.metrics.significance import draft_winner as draft_winner
+    from diptych.metrics.significance import draws_difference as draws_difference
     from diptych.metrics.significance import randomisation_test as randomisation_test
     from diptych.metrics.significance import spearman as spearman
     from diptych.metrics.significance import team_draft as team_draft

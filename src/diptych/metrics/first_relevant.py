@@ -167,6 +167,33 @@ def _first_position(size: int, hits: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
+class FOSCTTM(Measure):
+    """Fraction of samples closer than the true match: 0 is perfect, ½ is chance, 1 is reversed.
+
+    For each relevant item the share of the irrelevant ones that are ranked above it, ties counting half, then the mean.
+    Other relevant items, such as further captions of a photograph, are left out of the count. It moves long before
+    recall does, so that it tells whether an alignment with few or no pairs found anything at all.
+
+    >>> from diptych.metrics import FOSCTTM, SameLabel, evaluate_scores
+    >>> relevance = SameLabel(["cat"], ["cat", "dog", "owl", "elk"])
+    >>> evaluate_scores([[0.5, 0.9, 0.5, 0.1]], relevance, [FOSCTTM()])[FOSCTTM()]
+    0.5
+    """
+
+    label = "FOSCTTM"
+
+    def _expectation(self, groups: RankedGroups) -> FloatArray:
+        above = groups.before - groups.relevant_before + (groups.size - groups.hits) / 2
+        others = groups.gallery - groups.n_relevant
+        closer = groups.sum_by_query(groups.hits * above) / np.maximum(groups.n_relevant, 1)
+        return np.where(others > 0, closer / np.maximum(others, 1), 0.5)
+
+    def worst(self, groups: RankedGroups) -> FloatArray:
+        """Return 1: everything else is closer."""
+        return np.ones(groups.n_queries)
+
+
+@dataclass(frozen=True)
 class CMCCurve(Curve):
     """The share of queries whose first relevant item has rank ≤ k, for every k; exact in expectation under ties.
 

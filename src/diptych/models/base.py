@@ -74,6 +74,8 @@ class CrossModalModel(BaseEstimator):
     benchmarked: ClassVar[bool] = True
     is_method: ClassVar[bool] = True
     """False for what wraps other models, which `diptych methods` does not list."""
+    takes_unpaired: ClassVar[bool] = False
+    """Whether `fit` also takes rows that belong to no pair, as ``more_images`` and ``more_texts``."""
 
     metric: str
     n_pairs_: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import SIDES, CrossModalModel, Need, Side
+from diptych.models.base import SIDES, CrossModalModel, Need, Side, Variants
 from diptych.models.fusion.score_fusion import LinearForm
-from diptych.models.parameters import Count, NonNegative
+from diptych.models.parameters import Count, NonNegative, Positive
 from diptych.space import Space
 
 _SCORES_AT_ONCE = 1 << 22
@@ -31,10 +32,17 @@ class QueryBankNormalized(CrossModalModel):
     are the scores of a picture x for a text y and of a text for a picture, where r(p, Q) is the mean of the k largest
     p·q, q in Q: a picture that is close to many texts of the bank has to be closer still to the one that is asked. The
     correction is one more coordinate of a point in the space ``corrected``, so that an index serves it. Two pictures,
-    or two texts, compare as in the inner model.
+    or two texts, compare as in the inner model. With a ``sharpness`` β, r is the soft maximum (1/β) log Σ exp(β p·q):
+    the order is then that of the inverted softmax.
 
-    Conneau et al., "Word translation without parallel data", ICLR 2018 (cross-domain similarity local scaling);
-    Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022, for a bank in the place of the
+    A bank needs no pairs: rows given as ``more_images`` and ``more_texts`` join it, and a model that learns from such
+    rows is given them. ``variants`` are the corrections of the literature by their names. QB-Norm, which switches by
+    query, is none of them: no index serves it in one search.
+
+    NNN: Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP 2024, k and λ of their
+    readme. CSLS: Conneau et al., "Word translation without parallel data", ICLR 2018. Inverted softmax: Smith et al.,
+    "Offline bilingual word vectors, orthogonal transformations and the inverted softmax", ICLR 2017, with the β of
+    Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022, who put a bank in the place of the
     gallery. Use it around models without labels whose scores are inner products or cosines.
 
     Parameters
@@ -47,6 +55,8 @@ class QueryBankNormalized(CrossModalModel):
         μ above, of texts; None is λ.
     n_nearest : int
         k above, at most as many as the bank has.
+    sharpness : float or None
+        β above; None takes the mean of the k largest.
     bank_size : int
         Pictures and texts kept of those that `fit` learns from, drawn at random.
     random_state : int
@@ -73,11 +83,18 @@ class QueryBankNormalized(CrossModalModel):
     when_to_use: ClassVar[str] = "Around a model without labels: the same few answers no longer answer everything."
     is_method: ClassVar[bool] = False
     space = Space("corrected")
+    takes_unpaired: ClassVar[bool] = True
+    variants: ClassVar[Variants] = {
+        "NNN": {"strength": 0.75, "n_nearest": 128},
+        "CSLS": {"strength": 0.5, "n_nearest": 10},
+        "inverted softmax": {"strength": 1.0, "sharpness": 20.0},
+    }
 
     model: CrossModalModel
     strength: NonNegative = 0.7
     text_strength: NonNegative | None = None
     n_nearest: Count = 20
+    sharpness: Positive | None = None
     bank_size: Count = 1500
     random_state: int = 0
 
@@ -96,13 +113,42 @@ class QueryBankNormalized(CrossModalModel):
         model._check_fitted()
         made = cls(model=clone(model), strength=strength, text_strength=text_strength, n_nearest=n_nearest)
         made._check_parameters()
-        made.model_ = model
-        made._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
-        for side in SIDES:
-            made._keep_names(side, getattr(model, f"{side}_feature_names_in_", None))
-        made.image_bank_ = made._vectors("image", images).astype(np.float16)
-        made.text_bank_ = made._vectors("text", texts).astype(np.float16)
+        made._keep(model, images, texts)
         return made
+
+    def fit(
+        self,
+        images: ArrayLike | None,
+        texts: ArrayLike | None,
+        labels: ArrayLike | None = None,
+        *,
+        more_images: ArrayLike | None = None,
+        more_texts: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the inner model, draw a bank from all rows of each side, and return the model itself."""
+        alone = {"more_images": more_images, "more_texts": more_texts}
+        if images is not None and texts is not None and more_images is None and more_texts is None:
+            return super().fit(images, texts, labels)
+        self._check_parameters()
+        model = clone(self.model)
+        learn: Callable[..., CrossModalModel] = model.fit
+        learn(images, texts, labels, **(alone if model.takes_unpaired else {}))
+        rng = np.random.default_rng(self.random_state)
+        banks = []
+        for parts in ((images, more_images), (texts, more_texts)):
+            rows = np.concatenate([np.asarray(part) for part in parts if part is not None])
+            banks.append(rows[rng.permutation(len(rows))[: self.bank_size]])
+        self._keep(model, *banks)
+        return self
+
+    def _keep(self, model: CrossModalModel, images: ArrayLike, texts: ArrayLike) -> None:
+        """Keep a fitted model and the points of a bank."""
+        self.model_ = model
+        self._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
+        for side in SIDES:
+            self._keep_names(side, getattr(model, f"{side}_feature_names_in_", None))
+        self.image_bank_ = self._vectors("image", images).astype(np.float16)
+        self.text_bank_ = self._vectors("text", texts).astype(np.float16)
 
     def familiarity(self, points: ArrayLike) -> FloatArray:
         """Return how near the points of texts are to the bank, a row for each text.
@@ -148,6 +194,11 @@ class QueryBankNormalized(CrossModalModel):
         means = np.empty(len(vectors), dtype=vectors.dtype)
         for rows in row_blocks(len(vectors), max(1, _SCORES_AT_ONCE // len(others))):
             scores = vectors[rows] @ others.T
+            if self.sharpness is not None:
+                peaks = scores.max(axis=1, keepdims=True)
+                sums = np.exp(self.sharpness * (scores - peaks)).sum(axis=1)
+                means[rows] = peaks[:, 0] + np.log(sums) / self.sharpness
+                continue
             nearest = np.partition(scores, -n_nearest, axis=1)[:, -n_nearest:]
             means[rows] = nearest.mean(axis=1)
         return means * vectors.dtype.type(strength)

@@ -6,7 +6,9 @@ from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
     from diptych.protocols.folds import ClassFold as ClassFold
+    from diptych.protocols.folds import DevelopmentPart as DevelopmentPart
     from diptych.protocols.folds import Extendable as Extendable
+    from diptych.protocols.folds import FewPairs as FewPairs
     from diptych.protocols.folds import Fold as Fold
     from diptych.protocols.folds import RandomDraws as RandomDraws
     from diptych.protocols.folds import RetrievalProtocol as RetrievalProtocol

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from diptych.data import DatasetSplits, Items, Pairs
+from diptych.data.item_sequences import pick_items
 from diptych.errors import InvalidInputError
+from diptych.models import CrossModalModel
 from diptych.protocols.retrieval import Retrieval
 from diptych.protocols.tuning import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
 
@@ -21,18 +23,29 @@ class Training:
     """The pairs to learn from, and how to hold out parts of them to choose parameters.
 
     Code that chooses and fits a method receives this and nothing else, so that queries, galleries and classes that are
-    asked for later cannot leak into it.
+    asked for later cannot leak into it. ``more`` are rows that belong to no pair, by what ``fit`` of a method of
+    alignment calls them (``more_images``, ``more_texts``); with them ``pairs`` may be None.
     """
 
-    pairs: Pairs
+    pairs: Pairs | None
     hold_outs: HoldOuts
+    more: Mapping[str, Items] = field(default_factory=dict)
+
+    def fit(self, model: CrossModalModel, *, own_classes: bool = False) -> CrossModalModel:
+        """Fit a model on all of it; with ``own_classes`` a picture and its texts are a class where there is none."""
+        fit: Callable[..., CrossModalModel] = model.fit
+        if self.pairs is None:
+            return fit(None, None, **self.more)
+        images, texts, labels = self.pairs.aligned()
+        return fit(images, texts, self.pairs.owners if labels is None and own_classes else labels, **self.more)
 
 
 @dataclass(frozen=True)
 class Fold:
     """What a method learns from, and what it is asked afterwards.
 
-    ``train_classes`` and ``test_classes`` are empty where classes play no part.
+    ``train_classes`` and ``test_classes`` are empty where classes play no part. ``elsewhere`` are questions of other
+    data sets by their names.
     """
 
     number: int
@@ -40,6 +53,7 @@ class Fold:
     retrieval: Retrieval
     train_classes: tuple[str, ...] = ()
     test_classes: tuple[str, ...] = ()
+    elsewhere: Mapping[str, Retrieval] = field(default_factory=dict)
 
 
 class RetrievalProtocol(Protocol):
@@ -135,6 +149,72 @@ class RandomDraws:
     def redrawn(self, folds: int | None, seed: int) -> RandomDraws:
         """Return so many draws with another seed."""
         return replace(self, draws=folds or self.draws, seed=seed, hold_outs=replace(self.hold_outs, seed=seed))
+
+
+@dataclass(frozen=True)
+class DevelopmentPart:
+    """Hold out the development part of a data set: choose by it, and learn from all training pairs."""
+
+    held_out: Pairs = field(repr=False)
+
+    def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
+        """Yield the training pairs and the development part."""
+        yield pairs, self.held_out
+
+
+@dataclass(frozen=True)
+class FewPairs:
+    """Learn from few pictures of the training part, each with one text, and perhaps from others without their partner.
+
+    Each draw is an order of the training pictures, whose first ``pairs`` are learned from: smaller numbers of one draw
+    are parts of larger ones. With ``unpaired`` the rest is cut into two halves, and the pictures of one and the texts
+    of the other are given beside, so that no pair is handed in by another door. Parameters are chosen on the
+    development part. The whole test part is asked.
+
+    >>> import numpy as np
+    >>> from diptych.data import DatasetSplits, Pairs
+    >>> from diptych.protocols import FewPairs
+    >>> rows = np.arange(24.0).reshape(12, 2)
+    >>> train, dev, test = (Pairs(part, part, ids=part[:, 0]) for part in np.split(rows, 3))
+    >>> training = FewPairs(2, unpaired=True).fold(DatasetSplits(train=train, dev=dev, test=test), 0).training
+    >>> training.pairs.n_images, len(training.more["more_images"]), len(training.more["more_texts"])
+    (2, 1, 1)
+    """
+
+    pairs: int
+    unpaired: bool = False
+    draws: int = field(default=5, repr=False)
+    seed: int = 0
+    setting: ClassVar[str] = "few pairs"
+
+    @property
+    def n_folds(self) -> int:
+        """The number of draws."""
+        return self.draws
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one draw."""
+        if splits.dev is None or not splits.train.is_one_to_one or splits.train.n_images < self.pairs:
+            raise InvalidInputError(
+                f"FewPairs needs a development part and {self.pairs} training pictures with one text each, "
+                f"got {splits.describe()}"
+            )
+        order = np.random.default_rng([self.seed, number]).permutation(splits.train.n_images)
+        chosen, rest = order[: self.pairs], np.sort(order[self.pairs :])
+        pairs = splits.train.select(chosen) if len(chosen) else None
+        more: dict[str, Items] = {}
+        if self.unpaired:
+            mixed = np.random.default_rng([self.seed, number, 1]).permutation(rest)
+            half = len(mixed) // 2
+            more = {
+                "more_images": pick_items(splits.train.images, mixed[:half]),
+                "more_texts": pick_items(splits.train.texts, mixed[half : 2 * half]),
+            }
+        return Fold(number, Training(pairs, DevelopmentPart(splits.dev), more), Retrieval(splits.test, splits.test))
+
+    def redrawn(self, folds: int | None, seed: int) -> FewPairs:
+        """Return so many draws with another seed."""
+        return replace(self, draws=folds or self.draws, seed=seed)
 
 
 def joined(first: Pairs, second: Pairs) -> Pairs:

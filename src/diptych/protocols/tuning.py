@@ -247,6 +247,7 @@ def tune(
     folder: str | PathLike[str] | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Tuning:
     """Try every setting of ``grid`` on the hold-outs of ``pairs`` and refit the best on all of them.
 
@@ -269,6 +270,8 @@ def tune(
         Processes that fit at the same time.
     progress :
         Called as ``progress(done, total)`` after each fit.
+    more :
+        What every fit is given beside the pairs, such as ``more_images``; a journal does not know it.
 
     >>> import numpy as np
     >>> from diptych.data import Pairs
@@ -290,7 +293,7 @@ def tune(
     protocol = HoldOut() if protocol is None else protocol
     splits: list[tuple[Pairs, Pairs | Retrieval]] = [*protocol.splits(pairs)]
     calls = [
-        (_fit_key(setting, number), delayed(_run)(model, setting, *split, measure))
+        (_fit_key(setting, number), delayed(_run)(model, setting, *split, measure, more or {}))
         for setting in settings
         for number, split in enumerate(splits)
     ]
@@ -303,7 +306,7 @@ def tune(
         name: _rescaled_parameter(best.parameters, name, float(growth)) for name in rescaled
     }
     start = time.process_time()
-    fitted = _with_parameters(model, parameters).fit(*pairs.aligned())
+    fitted = _with_parameters(model, parameters).fit(*pairs.aligned(), **(more or {}))
     return Tuning(trials, best, fitted, time.process_time() - start)
 
 
@@ -337,9 +340,14 @@ def _with_parameters(model: CrossModalModel, parameters: Mapping[str, Any]) -> C
 
 
 def _run(
-    model: CrossModalModel, parameters: Mapping[str, Any], train: Pairs, held_out: Pairs | Retrieval, measure: Measure
+    model: CrossModalModel,
+    parameters: Mapping[str, Any],
+    train: Pairs,
+    held_out: Pairs | Retrieval,
+    measure: Measure,
+    more: Mapping[str, Any],
 ) -> tuple[float, float]:
     start = time.perf_counter()
-    fitted = _with_parameters(model, parameters).fit(*train.aligned())
+    fitted = _with_parameters(model, parameters).fit(*train.aligned(), **more)
     retrieval = Retrieval(held_out, held_out) if isinstance(held_out, Pairs) else held_out
     return evaluate_retrieval(fitted, retrieval, [measure]).average(measure), time.perf_counter() - start

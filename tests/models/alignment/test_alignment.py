@@ -205,3 +205,16 @@ def test_what_is_missing_is_named(rng):
         WassersteinProcrustes().fit(None, None, more_images=images)
     with pytest.raises(InvalidInputError, match="must have 12 features"):
         Procrustes().fit(images, texts, more_images=texts)
+
+
+@pytest.mark.parametrize("method", [WassersteinProcrustes, MiniVec2Vec, UnpairedCCA])
+def test_all_principal_components_are_all_features(rng, method):
+    images, texts = clustered(rng, 300)
+    settings = {"n_centres": 10, "n_restarts": 5}
+    more = {"more_images": images[:150], "more_texts": texts[150:]}
+    whole, reduced = (
+        method(**settings, principal_components=count).fit(images[:20], texts[:20], **more) for count in (None, 8)
+    )
+    np.testing.assert_allclose(reduced.similarity(images, texts), whole.similarity(images, texts), atol=1e-6)
+    few = method(**settings, principal_components=3).fit(images[:20], texts[:20], **more)
+    assert few.encode_texts(texts).shape[1] <= 3

@@ -1,4 +1,4 @@
-"""The tasks of the five papers, each declared in a module of its own."""
+"""The tasks of the five papers, and those of aligning two towers with few captions, each in a module of its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ CITATIONS = {
 
 @cache
 def _tasks_by_paper() -> dict[str, tuple[Task, ...]]:
+    from diptych.benchmark.papers.alignment import ALIGNMENT
     from diptych.benchmark.papers.liu import LIU
     from diptych.benchmark.papers.menon import MENON
     from diptych.benchmark.papers.pereira import PEREIRA
     from diptych.benchmark.papers.zhang import ZHANG
 
-    return {"000": LIU, "001": MENON, "002": ZHANG, "004": PEREIRA}
+    return {"000": LIU, "001": MENON, "002": ZHANG, "004": PEREIRA, "alignment": ALIGNMENT}
 
 
 def declared_tasks() -> tuple[Task, ...]:
@@ -43,7 +44,7 @@ def declared_tasks() -> tuple[Task, ...]:
 
 
 def tasks_of_paper(paper: str) -> tuple[Task, ...]:
-    """Return the tasks of a paper by its number."""
+    """Return the tasks of a paper by its number, or of ``alignment``."""
     known = _tasks_by_paper()
     if paper not in known:
         raise UnknownNameError("paper with tasks", paper, known)

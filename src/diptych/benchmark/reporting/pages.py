@@ -17,6 +17,7 @@ from diptych.benchmark.papers import declared_tasks
 from diptych.benchmark.papers.costa_pereira import costa_pereira_tables
 from diptych.benchmark.papers.dong import click_tables
 from diptych.benchmark.published import MapScore, printed_beside, published_training
+from diptych.benchmark.reporting import few_captions
 from diptych.benchmark.reporting.checklist import checklist_page
 from diptych.benchmark.reporting.observations import format_p_value, format_signed, trivial_ranks
 from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows, reproduction_page
@@ -278,5 +279,6 @@ MAKERS: Mapping[str, Callable[..., Table]] = {
     "code-lengths": code_lengths,
     "clicks": click_table,
     "costa-pereira": costa_pereira_table,
+    **few_captions.MAKERS,
 }
 """What makes a table, by the name that pages call it."""

@@ -111,7 +111,7 @@ def _encoded_again(method: MethodResults, declared: Task, fold: Fold, number: in
     # Most methods stand behind a scaling, inside of which their parameters have longer names.
     names = {name: f"model__{name}" if f"model__{name}" in known else name for name in record.parameters}
     model.set_params(**{names[name]: value for name, value in record.parameters.items()})
-    model.fit(*fold.training.pairs.aligned())
+    fold.training.fit(model)
     return EncodedRetrieval.of(model, fold.retrieval, relevant=declared.relevant)
 
 

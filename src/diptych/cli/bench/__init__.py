@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from diptych.cli.bench import run, studies, trec
+from diptych.cli.bench import align, run, studies, trec
 from diptych.cli.options import Group
 
 bench = typer.Typer(cls=Group, help="Run methods on tasks, compare results, and make reports and pages of them.")
@@ -13,6 +13,7 @@ bench.command("diff")(run.bench_diff)
 bench.command("pack")(run.bench_pack)
 bench.command("report")(run.bench_report)
 bench.command("pages")(run.bench_pages)
+bench.command("align")(align.bench_align)
 bench.command("clicks")(studies.bench_clicks)
 bench.command("costa-pereira")(studies.bench_costa_pereira)
 

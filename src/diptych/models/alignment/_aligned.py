@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,11 @@ class SideRows:
         mean = (column_means(paired) * len(paired) + column_means(unpaired) * len(unpaired)) / n_rows
         return cls(mean, prepare(paired, mean), prepare(unpaired, mean))
 
+    def turned(self, axes: FloatArray) -> SideRows:
+        """Return the same rows along other axes."""
+        kernel = axes.astype(self.paired.dtype, copy=False)
+        return SideRows(self.mean, self.paired @ kernel, self.unpaired @ kernel)
+
     @property
     def all(self) -> FloatArray:
         """All rows, the paired ones first."""
@@ -56,6 +61,8 @@ class AlignmentModel(CrossModalModel):
     ``fit`` takes them as ``more_images`` and ``more_texts``; their rows do not belong together. A method that does
     without any pair (``needs`` lacks ``pairs``) is fitted by ``fit(None, None, more_images=..., more_texts=...)``.
     """
+
+    takes_unpaired: ClassVar[bool] = True
 
     image_mean_: FloatArray
     text_mean_: FloatArray

@@ -19,6 +19,7 @@ from diptych.models.alignment._aligned import (
     weighted_directions,
 )
 from diptych.models.alignment._matching import cross_of, matched_centres
+from diptych.models.alignment.procrustes import principal_axes
 from diptych.models.base import LinearProjectionModel, Need
 from diptych.models.parameters import Count, NonNegative, Ridge
 
@@ -26,15 +27,46 @@ NEIGHBOURS = 50
 SMOOTHING = 0.5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class UnpairedModel(AlignmentModel):
-    """A method that clusters each side and matches the clusters."""
+    """A method that clusters each side and matches the clusters.
+
+    Parameters
+    ----------
+    n_centres, n_restarts : int
+        Clusters of each side, and how often they are drawn anew.
+    batch_rows : int
+        Rows that are clustered, and used in each round.
+    principal_components : int or None
+        Work in so many principal components of each side; None keeps all features. Directions of little variance hold
+        more noise than geometry, and cost most of the time.
+    random_state : int
+        Of clusters and draws.
+    metric : str
+        Name of the `Space`.
+    """
 
     needs: ClassVar[frozenset[Need]] = frozenset({"unpaired"})
 
-    n_centres: Count
-    n_restarts: Count
-    batch_rows: Count
-    random_state: int
+    n_centres: Count = 30
+    n_restarts: Count = 30
+    batch_rows: Count = 1000
+    principal_components: Count | None = None
+    random_state: int = 0
+    metric: str = "cosine"
+
+    def _align(self, images: SideRows, texts: SideRows) -> None:
+        if self.principal_components is None:
+            self._align_rows(images, texts)
+            return
+        axes = [principal_axes(side.all, self.principal_components) for side in (images, texts)]
+        self._align_rows(*(side.turned(own) for side, own in zip((images, texts), axes, strict=True)))
+        self.image_projection_ = axes[0] @ self.image_projection_
+        self.text_projection_ = axes[1] @ self.text_projection_
+
+    def _align_rows(self, images: SideRows, texts: SideRows) -> None:
+        """Learn both projections from prepared rows."""
+        raise NotImplementedError
 
     def _matched(self, images: SideRows, texts: SideRows) -> list[tuple[FloatArray, FloatArray]]:
         for name, side in (("images", images), ("texts", texts)):
@@ -68,18 +100,12 @@ class WassersteinProcrustes(UnpairedModel, DirectionModel):
 
     Parameters
     ----------
-    n_centres, n_restarts : int
-        Clusters of each side, and how often they are drawn anew.
-    batch_rows : int
-        Rows that are clustered, and assigned in each round.
+    n_centres, n_restarts, batch_rows, principal_components, random_state, metric
+        As in `UnpairedModel`.
     rounds : int
         Wasserstein and Procrustes steps.
     pair_weight : float
         What the pairs weigh, as a multiple of the assigned rows.
-    random_state : int
-        Of clusters and draws.
-    metric : str
-        Name of the `Space`.
 
     References
     ----------
@@ -102,15 +128,10 @@ class WassersteinProcrustes(UnpairedModel, DirectionModel):
     title: ClassVar[str] = "Wasserstein Procrustes"
     when_to_use: ClassVar[str] = "No pair to twenty pairs, but thousands of pictures and texts that stand alone."
 
-    n_centres: Count = 30
-    n_restarts: Count = 30
-    batch_rows: Count = 1000
     rounds: Count = 30
     pair_weight: NonNegative = 1.0
-    random_state: int = 0
-    metric: str = "cosine"
 
-    def _align(self, images: SideRows, texts: SideRows) -> None:
+    def _align_rows(self, images: SideRows, texts: SideRows) -> None:
         known = cross_product(images.paired, texts.paired) / max(1, len(images.paired)) * self.pair_weight
         if not (len(images.unpaired) and len(texts.unpaired)):
             self._set_map(known)
@@ -132,8 +153,8 @@ class MiniVec2Vec(UnpairedModel, DirectionModel):
 
     Parameters
     ----------
-    n_centres, n_restarts, batch_rows, random_state, metric
-        As in `WassersteinProcrustes`.
+    n_centres, n_restarts, batch_rows, principal_components, random_state, metric
+        As in `UnpairedModel`.
     rounds : int
         Steps W ← W/2 + polar/2, each on ``batch_rows`` pictures and the mean of their 50 nearest texts.
 
@@ -157,13 +178,9 @@ class MiniVec2Vec(UnpairedModel, DirectionModel):
     when_to_use: ClassVar[str] = "As Wasserstein Procrustes, in less time; usually worse."
 
     n_centres: Count = 20
-    n_restarts: Count = 30
-    batch_rows: Count = 1000
     rounds: Count = 50
-    random_state: int = 0
-    metric: str = "cosine"
 
-    def _align(self, images: SideRows, texts: SideRows) -> None:
+    def _align_rows(self, images: SideRows, texts: SideRows) -> None:
         rng = np.random.default_rng(self.random_state)
         anchors = [np.concatenate(sides) for sides in zip(*self._matched(images, texts), strict=True)]
         image_rows, text_rows = images.all, texts.all
@@ -182,12 +199,12 @@ class MiniVec2Vec(UnpairedModel, DirectionModel):
 class UnpairedCCA(UnpairedModel, LinearProjectionModel):
     """Canonical correlations of matched cluster centres, as if each couple of centres were a pair.
 
-    Pairs weigh as much as all centres together.
+    Pairs weigh as much as all centres together; without unpaired rows they are all that is learned from.
 
     Parameters
     ----------
-    n_centres, n_restarts, batch_rows, random_state, metric
-        As in `WassersteinProcrustes`.
+    n_centres, n_restarts, batch_rows, principal_components, random_state, metric
+        As in `UnpairedModel`.
     n_components : int or None
         Dimensions of the common space.
     regularization : float or "auto"
@@ -212,18 +229,13 @@ class UnpairedCCA(UnpairedModel, LinearProjectionModel):
     title: ClassVar[str] = "unpaired CCA"
     when_to_use: ClassVar[str] = "As Wasserstein Procrustes, where features of a side are strongly correlated."
 
-    n_centres: Count = 30
-    n_restarts: Count = 30
-    batch_rows: Count = 1000
     n_components: Count | None = None
     regularization: Ridge = "auto"
-    random_state: int = 0
-    metric: str = "cosine"
 
-    def _align(self, images: SideRows, texts: SideRows) -> None:
-        groups = [images.paired, texts.paired] if len(images.paired) else []
-        centres = [np.concatenate(sides) for sides in zip(*self._matched(images, texts), strict=True)]
-        parts = [centres, groups] if groups else [centres]
+    def _align_rows(self, images: SideRows, texts: SideRows) -> None:
+        parts = [[images.paired, texts.paired]] if len(images.paired) else []
+        if len(images.unpaired) and len(texts.unpaired):
+            parts.append([np.concatenate(sides) for sides in zip(*self._matched(images, texts), strict=True)])
         image, text, cross = (
             np.mean([cross_product(part[i], part[j]) / len(part[i]) for part in parts], axis=0)
             for i, j in ((0, 0), (1, 1), (0, 1))
