@@ -36,6 +36,7 @@ from diptych.metrics import (
     AP,
     CMC,
     CMCCurve,
+    Curve,
     CurvePoints,
     HammingLookup,
     InterpolatedPrecisionRecall,
@@ -224,7 +225,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         encode_seconds = time.perf_counter() - begun
         begun = time.perf_counter()
         scope = None if task.is_brief else _precision_scope(fold.retrieval)
-        curves = [] if scope is None else [_FIRST_RANK, _CMC, _PRECISION_RECALL, scope]
+        curves: list[Measure | Curve] = [] if scope is None else [_FIRST_RANK, _CMC, _PRECISION_RECALL, scope]
         result = encoded.evaluate([*task.measures, *curves])
         evaluate_seconds = time.perf_counter() - begun
         elsewhere = {

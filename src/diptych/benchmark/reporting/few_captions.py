@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +65,7 @@ class Row:
         """Return for each draw the main measure of each photograph: of its captions the mean."""
         values = np.array([record.per_query[_MAIN_MEASURE][way] for record in self.records], dtype=np.float64)
         photographs = len(self.records[0].per_query[_MAIN_MEASURE]["image_query"])
-        return values.reshape(len(values), photographs, -1).mean(axis=2)
+        return np.asarray(values.reshape(len(values), photographs, -1).mean(axis=2))
 
 
 def rows_of(results: StoredResults, data: str, towers: str, pairs: int) -> dict[str, Row]:
@@ -268,7 +268,7 @@ def towers_compared(results: StoredResults, *names: str) -> Table:
     return Table("R@10 of text / image queries", headings, tuple(rows), n_names=2)
 
 
-MAKERS = {
+MAKERS: Mapping[str, Callable[..., Table]] = {
     "align-use": what_to_use,
     "align-curve": curve,
     "align-gains": gains,

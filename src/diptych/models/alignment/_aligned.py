@@ -66,6 +66,8 @@ class AlignmentModel(CrossModalModel):
 
     image_mean_: FloatArray
     text_mean_: FloatArray
+    image_projection_: FloatArray
+    text_projection_: FloatArray
 
     def fit(
         self,
@@ -100,9 +102,6 @@ class AlignmentModel(CrossModalModel):
 
 class DirectionModel(AlignmentModel):
     """Encodes x as its direction, turned: ``u(x − mean) @ projection`` with u the scaling to unit length."""
-
-    image_projection_: FloatArray
-    text_projection_: FloatArray
 
     def _encode_side(self, side: Side, rows: FloatArray) -> FloatArray:
         mean, projection = self._of_side(side, "mean", "projection")
