@@ -57,7 +57,9 @@ class SearchedModel:
             table = point_table(self.model.id, kind)
             newest = int(db.value(f"SELECT max(id) FROM {table}") or 0)
             if newest != last:
-                contents = db.ids(f"SELECT content FROM {table} WHERE id > {last if newest > last else 0}")
+                # Without a condition the index over contents answers, which is far smaller than the points.
+                newer = f" WHERE id > {last}" if 0 < last < newest else ""
+                contents = db.ids(f"SELECT content FROM {table}{newer}")
                 size = max(len(mask), int(contents.max(initial=0)) + 1)
                 mask = np.concatenate([mask, np.zeros(size - len(mask), dtype=bool)])
                 mask[contents] = True
