@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.collection.indexing.file_facts import FileRequest, file_facts, hashed_file
+from diptych.collection.indexing.file_facts import FileFacts, FileRequest, file_facts, hashed_file, read_files
 from diptych.encoders import EfficientNetLite, FeatureCache, read_picture
 from diptych.encoders.feature_cache import item_key
 from diptych.encoders.image.reading_once import HashedFile, Square, hashed_path, held_square, read_alike
+from diptych.errors import InvalidInputError
 
 SIZES = [
     (50, 40),
@@ -56,6 +57,25 @@ def test_squares_are_those_that_networks_would_cut_themselves(size: tuple[int, i
         cut, expected = encoder.prepare(file), encoder.prepare(path)
         np.testing.assert_array_equal(cut, expected)
         assert (cut is facts.squares.get(encoder.square)) == (encoder.square in facts.squares)
+
+
+def test_processes_read_what_threads_read(tmp_path: Path) -> None:
+    squares = (Square(240), Square(200, "centre"))
+    paths = [picture(size, tmp_path / f"{number}.jpg") for number, size in enumerate(SIZES)]
+    (tmp_path / "text.jpg").write_text("no picture")
+    requests = [
+        FileRequest(path, squares=squares) for path in (*paths, tmp_path / "text.jpg", tmp_path / "nowhere.jpg")
+    ]
+    for expected, found in zip(read_files(requests), read_files(requests, in_processes=True), strict=True):
+        if isinstance(expected, InvalidInputError):
+            assert str(found) == str(expected)
+            continue
+        assert isinstance(found, FileFacts)
+        assert found == expected
+        assert found.squares.keys() == expected.squares.keys()
+        assert bool(found.squares) == (found.width > 0)
+        for square, pixels in expected.squares.items():
+            np.testing.assert_array_equal(found.squares[square], pixels)
 
 
 def test_a_path_made_from_one_knows_nothing(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from diptych.collection.root import Root
 from diptych.collection.store.items import items_by_path
 from diptych.collection.store.store import Store
 from diptych.data.picture_files import is_video, moment_path
+from diptych.devices import uses_accelerator
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 VIDEOS_AT_ONCE = 16
 PICTURES_AT_ONCE = 64
 MAX_PICTURES_AT_ONCE = 512
+MIN_FILES_FOR_PROCESSES = 256
 # A write of more rows keeps others waiting.
 TEXTS_AT_ONCE = 2000
 QUICK_S = 0.5
@@ -139,9 +141,10 @@ class Adding:
 def read_batch(batch: Sequence[PendingRecord], squares: tuple[Square, ...]) -> list[ReadRecord]:
     """Read the files of a batch, those that need it."""
     requests = [one.request for one in batch]
-    read: Iterator[ReadFile] = iter(
-        read_files([replace(request, squares=squares) for request in requests if request is not None])
-    )
+    files = [replace(request, squares=squares) for request in requests if request is not None]
+    # A graphics card is faster than the threads of one interpreter; a few files are not worth starting processes.
+    in_processes = bool(squares) and len(files) >= MIN_FILES_FOR_PROCESSES and uses_accelerator()
+    read: Iterator[ReadFile] = iter(read_files(files, in_processes=in_processes))
     return [
         ReadRecord(one, None if request is None else next(read)) for one, request in zip(batch, requests, strict=True)
     ]
