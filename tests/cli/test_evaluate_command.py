@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from diptych.benchmark.experiment import BY_INSTANCE, BY_LABEL, describe_measure
+from diptych.benchmark.evaluation import BY_INSTANCE, BY_LABEL
+from diptych.benchmark.runner import measure_key
 from diptych.cli.arguments import build_encoder
 from diptych.data import DatasetSplits, load_dataset
 from diptych.data.datasets.scenes import make_scene
 from diptych.encoders import ColourEdgeHistograms, Concatenated, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError
-from diptych.metrics import AP, CMC, InterpolatedPrecisionRecall, bootstrap_interval, category_means
+from diptych.metrics import AP, CMC, bootstrap_interval, category_means
 from diptych.models import CCA, SCM, Preprocessed, load_model
 from diptych.protocols import HoldOut, evaluate_model, tune
 from diptych.space import DIRECTIONS
@@ -39,37 +40,36 @@ def written(path: Path) -> dict[str, Any]:
     return content
 
 
+def average(content: dict[str, Any], measure: str = "AP()") -> float:
+    return sum(content["measures"][measure].values()) / 2
+
+
 def test_the_program_equals_the_library(program: Program, tmp_path: Path, splits: DatasetSplits) -> None:
     """End to end in a process of its own: every number of the file is what the library computes."""
     output = tmp_path / "new" / "results.json"
-    result = program("evaluate", *SMALL_SCENES, "-m", "cca", "-p", "n_components=5", "--output", output, "--per-query")
+    result = program("evaluate", *SMALL_SCENES, "-m", "cca", "-p", "n_components=5", "--output", output)
     assert result.returncode == 0, result.stderr
     model = Preprocessed(model=CCA(n_components=5)).fit(*splits.train.aligned())
-    expected = evaluate_model(model, splits.test, [*BY_LABEL, InterpolatedPrecisionRecall()])
+    expected = evaluate_model(model, splits.test, BY_LABEL)
     content = written(output)
 
-    assert [row["label"] for row in content["measures"]] == [measure.label for measure in BY_LABEL]
-    for row, measure in zip(content["measures"], BY_LABEL, strict=True):
+    assert list(content["measures"]) == [measure_key(measure) for measure in BY_LABEL]
+    for key, measure in zip(content["measures"], BY_LABEL, strict=True):
         for way in DIRECTIONS:
-            assert row[way]["value"] == pytest.approx(expected[way].mean[measure], abs=1e-12)
-            assert row[way]["chance"] == pytest.approx(expected[way].chance[measure], abs=1e-12)
-            values = content["per_query"][way]["values"][measure.label]
-            assert values == pytest.approx(expected[way].values[measure].tolist(), abs=1e-12, nan_ok=True)
-        assert f"{row['average']:.4f}" in result.stdout
+            assert content["measures"][key][way] == pytest.approx(expected[way].mean[measure], abs=1e-12)
+            assert content["chance"][key][way] == pytest.approx(expected[way].chance[measure], abs=1e-12)
+        assert f"{average(content, key):.4f}" in result.stdout
 
     for way, labels in zip(DIRECTIONS, (splits.test.labels, splits.test.text_labels), strict=True):
-        interval = bootstrap_interval(expected[way].values[AP()])
-        assert content["measures"][0][way]["interval"]["low"] == pytest.approx(interval.low, abs=1e-12)
-        means = category_means(expected[way].values[AP()], labels)
+        values = expected[way].values[AP()]
+        assert content["per_query"]["AP()"][way] == pytest.approx(values.tolist(), abs=1e-6)
+        assert content["intervals"][way]["low"] == pytest.approx(bootstrap_interval(values).low, abs=1e-12)
+        means = category_means(values, labels)
         assert {row["name"]: row[way]["map"] for row in content["categories"]} == pytest.approx(means, abs=1e-12)
-        curve = expected[way].curves[InterpolatedPrecisionRecall()]
-        assert content["curves"][0][way]["interpolated precision"] == pytest.approx(curve.y.tolist(), abs=1e-12)
-        counts = np.array(content["confusion"][way]["counts"])
-        assert counts.sum() == len(labels)
+        assert np.array(content["confusion"][way]["counts"]).sum() == len(labels)
 
-    assert content["method"]["parameters"]["n_components"] == 5
-    assert content["dataset"]["options"]["n_train"] == 60
-    assert content["seconds"].keys() == {"load", "encode", "fit", "evaluate"}
+    assert "n_components=5" in content["model"]
+    assert content["seconds"].keys() == {"tune", "fit", "encode", "evaluate"}
     assert content["versions"]["numpy"] == np.__version__
 
 
@@ -78,11 +78,10 @@ def test_a_method_inside_a_method(run: Run, tmp_path: Path, splits: DatasetSplit
     parameters = ("--param", "C=1", "-p", "correlation__n_components=5", "-p", "correlation=cca")
     assert run("evaluate", *SMALL_SCENES, "-m", "scm", *parameters, "-o", output).exit_code == 0
     content = written(output)
-    assert content["method"]["parameters"]["correlation"] == "cca"
-    assert content["method"]["parameters"]["correlation__n_components"] == 5
+    assert "correlation=CCA(n_components=5)" in content["model"]
     model = Preprocessed(model=SCM(C=1, correlation=CCA(n_components=5))).fit(*splits.train.aligned())
     expected = evaluate_model(model, splits.test).average(AP())
-    assert content["measures"][0]["average"] == pytest.approx(expected, abs=OPTIMISER)
+    assert average(content) == pytest.approx(expected, abs=OPTIMISER)
 
 
 def test_results_and_progress_do_not_mix(program: Program, run: Run) -> None:
@@ -104,7 +103,7 @@ def test_chance_levels_by_category_average_to_the_overall_chance(run: Run, tmp_p
     for way, side in zip(DIRECTIONS, ("images", "texts"), strict=True):
         chances = [row[way]["chance"] for row in content["categories"]]
         sizes = [row[side] for row in content["categories"]]
-        assert np.average(chances, weights=sizes) == pytest.approx(content["measures"][0][way]["chance"], abs=1e-12)
+        assert np.average(chances, weights=sizes) == pytest.approx(content["chance"]["AP()"][way], abs=1e-12)
 
 
 def test_instance_relevance_reports_recall_and_ranks(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
@@ -114,10 +113,9 @@ def test_instance_relevance_reports_recall_and_ranks(run: Run, tmp_path: Path, s
     assert json.loads(run(*words, "--json", "-q").stdout)["measures"] == written(output)["measures"]
     model = Preprocessed(model=CCA(), images="none").fit(*splits.train.aligned())
     expected = evaluate_model(model, splits.test, BY_INSTANCE, relevant="instance")
-    rows = written(output)["measures"]
-    for row, measure in zip(rows, BY_INSTANCE, strict=True):
-        assert row["average"] == pytest.approx(expected.average(measure), abs=1e-12)
-        assert describe_measure(measure) in result.stdout
+    for measure in BY_INSTANCE:
+        assert average(written(output), measure_key(measure)) == pytest.approx(expected.average(measure), abs=1e-12)
+        assert measure.label in result.stdout
 
 
 def test_several_labels_per_image(run: Run, tmp_path: Path) -> None:
@@ -136,8 +134,8 @@ def test_ties_and_scaling_are_passed_on(run: Run, tmp_path: Path) -> None:
         run("evaluate", *SMALL_SCENES, "-m", "sm", "-p", "C=1e-12", "--texts", "l1", "--ties", ties, "-o", output)
         content = written(output)
         assert content["ties"] == ties
-        assert content["method"]["scaling"] == {"images": "l2", "texts": "l1"}
-        averages[ties] = content["measures"][0]["average"]
+        assert "texts='l1'" in content["model"]
+        averages[ties] = average(content)
     assert averages["pessimistic"] <= averages["expected"] <= averages["optimistic"]
 
 
@@ -153,28 +151,25 @@ def test_tuning_equals_the_library(run: Run, tmp_path: Path) -> None:
     grid = {"model__n_components": [2, 9], "images": ["l2", "hellinger"]}
     expected = tune(Preprocessed(model=CCA()), splits.train, grid, HoldOut(seed=3))
     content = written(output)
-    assert len(content["tuning"]["trials"]) == 4
-    best = content["tuning"]["trials"][content["tuning"]["best"]]
-    assert best["parameters"] == expected.best.parameters
-    assert best["scores"] == pytest.approx(list(expected.best.scores))
-    assert content["method"]["parameters"]["n_components"] == expected.best.parameters["model__n_components"]
-    assert content["method"]["scaling"]["images"] == expected.best.parameters["images"]
+    assert content["validation"]["trials"] == 4
+    assert content["validation"]["mean"] == pytest.approx(expected.best.mean)
+    best = {name.removeprefix("model__"): value for name, value in expected.best.parameters.items()}
+    assert content["parameters"] == best
     assert "best of 4 settings" in result.stdout
 
 
 def test_the_seed_goes_to_a_method_that_draws(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "results.json"
-    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-o", output)
-    assert written(output)["method"]["parameters"]["random_state"] == 7
-    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-p", "random_state=1", "-o", output)
-    assert written(output)["method"]["parameters"]["random_state"] == 1
+    for words, seed in ((["--seed", "7"], 7), (["--seed", "7", "-p", "random_state=1"], 1)):
+        assert run("evaluate", *SMALL_SCENES, "-m", "random", *words, "-o", output).exit_code == 0
+        assert f"random_state={seed}" in written(output)["model"]
 
 
 def test_a_saved_model_loads_and_scores_the_same(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
     folder, output = tmp_path / "model", tmp_path / "results.json"
     assert run("evaluate", *SMALL_SCENES, "-m", "cca", "--save", folder, "-o", output).exit_code == 0
     again = evaluate_model(load_model(folder), splits.test, [CMC(1)])
-    assert written(output)["measures"][1]["average"] == pytest.approx(again.average(CMC(1)), abs=1e-12)
+    assert average(written(output), "CMC@1") == pytest.approx(again.average(CMC(1)), abs=1e-12)
 
 
 def test_plots_are_drawn_and_the_same_every_time(run: Run, tmp_path: Path) -> None:
@@ -227,7 +222,7 @@ def test_pairs_without_labels(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     content = written(output)
     assert content["relevant"] == "instance"
-    assert [row["label"] for row in content["measures"]] == [measure.label for measure in BY_INSTANCE]
+    assert list(content["measures"]) == [measure_key(measure) for measure in BY_INSTANCE]
     assert content["categories"] == []
     assert "category" not in result.stdout
     drawn = sorted(file.stem for file in (tmp_path / "plots").iterdir())
@@ -259,8 +254,8 @@ def test_encoders_are_chosen_by_name(run: Run, tmp_path: Path) -> None:
     expected = evaluate_model(model, splits.test, BY_INSTANCE)
     content = written(output)
     assert content["encoders"] == {"images": encoders[0].identity, "texts": encoders[1].identity}
-    for row, measure in zip(content["measures"], BY_INSTANCE, strict=True):
-        assert row["average"] == pytest.approx(expected.average(measure), abs=1e-9)
+    for measure in BY_INSTANCE:
+        assert average(content, measure_key(measure)) == pytest.approx(expected.average(measure), abs=1e-9)
     assert encoders[1].identity in result.stdout
 
 
@@ -269,14 +264,14 @@ def test_captions_of_ones_own_picture_are_measured_by_recall_and_rank(run: Run, 
     """Ten pictures with five captions each: what chance gives is known exactly."""
     output = tmp_path / "results.json"
     result = run("evaluate", "-d", "flickr8k", "-m", "cca", "-o", output)
-    rows = {row["label"]: row for row in written(output)["measures"]}
+    chance = written(output)["chance"]
     for label in ("R@1", "R@5", "R@10", "median rank"):
         assert label in result.stdout
-    assert rows["R@1"]["text_query"]["chance"] == pytest.approx(1 / 10)
-    assert rows["R@5"]["text_query"]["chance"] == pytest.approx(5 / 10)
-    assert rows["R@1"]["image_query"]["chance"] == pytest.approx(5 / 50)
+    assert chance["R@1"]["text_query"] == pytest.approx(1 / 10)
+    assert chance["R@5"]["text_query"] == pytest.approx(5 / 10)
+    assert chance["R@1"]["image_query"] == pytest.approx(5 / 50)
     none_in_five = math.comb(45, 5) / math.comb(50, 5)
-    assert rows["R@5"]["image_query"]["chance"] == pytest.approx(1 - none_in_five)
+    assert chance["R@5"]["image_query"] == pytest.approx(1 - none_in_five)
 
 
 @pytest.mark.parametrize(
@@ -334,12 +329,12 @@ def test_wikipedia_end_to_end(program: Program, tmp_path: Path) -> None:
     content = written(output)
     splits = load_dataset("wikipedia")
     expected = evaluate_model(Preprocessed(model=SCM()).fit(*splits.train.aligned()), splits.test, [AP()])
-    average = content["measures"][0]["average"]
-    assert average == pytest.approx(expected.average(AP()), abs=OPTIMISER)
-    assert average > 2 * content["measures"][0]["chance"]
-    assert content["measures"][0]["chance"] == pytest.approx(0.118, abs=5e-4)
+    chance = content["chance"]["AP()"]["image_query"]
+    assert average(content) == pytest.approx(expected.average(AP()), abs=OPTIMISER)
+    assert average(content) > 2 * chance
+    assert chance == pytest.approx(0.118, abs=5e-4)
     assert [row["images"] for row in content["categories"]] == [34, 88, 96, 85, 65, 58, 51, 41, 71, 104]
-    assert f"{average:.4f}" in result.stdout
+    assert f"{average(content):.4f}" in result.stdout
 
 
 def test_models_of_words_and_of_clicks_take_part(run: Run, tmp_path: Path) -> None:
@@ -349,9 +344,21 @@ def test_models_of_words_and_of_clicks_take_part(run: Run, tmp_path: Path) -> No
     done = run(*words, "-o", str(tmp_path / "numbers.json"))
     assert done.exit_code == 0, done.stderr
     document = json.loads((tmp_path / "numbers.json").read_text())
-    assert (document["method"]["name"], document["method"]["scaling"]) == ("text2image", {})
-    (found,) = [row for row in document["measures"] if row["label"] == "MAP"]
-    assert found["average"] > found["chance"] + 0.1
+    assert document["method"] == "text2image"
+    assert average(document) > sum(document["chance"]["AP()"].values()) / 2 + 0.1
     assert load_model(tmp_path / "model").answers("a boat")
-    refused = run(*words[:5], *small, "--tune", "n_neighbours=[5, 10]")
-    assert "text2image reads words and is not tuned here" in refused.stderr
+
+
+def test_a_plugin_is_measured_and_its_rankings_are_written_like_any_method(run: Run, tmp_path: Path) -> None:
+    plugin, output = tmp_path / "mine.py", tmp_path / "results.json"
+    plugin.write_text(
+        "from diptych.models import CCA\n\nclass Mine(CCA):\n    when_to_use = 'Never.'\n    n_components = 3\n"
+    )
+    words = ["--dataset-option", "n_train=60", "--dataset-option", "n_test=24", "--dataset-option", "size=32"]
+    done = run("evaluate", "-d", "scenes", *words, "-m", "mine", "--plugin", plugin, "-o", output)
+    assert done.exit_code == 0, done.stderr
+    assert written(output)["method"] == "mine"
+    assert average(written(output)) > sum(written(output)["chance"]["AP()"].values()) / 2
+    files = ["bench", "trec", "export", "-d", "scenes", *words, "-m", "mine", "--plugin", plugin, "-o", tmp_path / "r"]
+    assert run(*files).exit_code == 0
+    assert (tmp_path / "r" / "text_query.run").is_file()

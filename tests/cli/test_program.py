@@ -127,7 +127,6 @@ def test_flags_take_no_value_in_the_help(run: Run) -> None:
         ("evaluate -d scenes -m scm -p correlation=3", "takes the name of a method"),
         ("evaluate -d scenes -m sm --tune C=3", "the choices of 'C' must be a list such as [1, 10]"),
         ("evaluate -d scenes -m sm --tune D=[3]", "unknown parameter of sm 'D'"),
-        ("evaluate -d scenes -m sm --per-query", "name one with --output"),
         ("evaluate -d scenes -m sm --images l3", "l3"),
         ("index --precision tiny .", "for '--precision': 'tiny' is not one of"),
         ("evaluate -d scenes", "--method"),

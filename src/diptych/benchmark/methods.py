@@ -6,7 +6,7 @@ What is tuned stands on the classes. A method with a single setting is not tuned
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -18,11 +18,13 @@ from diptych.arrays import AnyArray
 from diptych.benchmark.task import Features, Method, name_of_title
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.estimators import clone
+from diptych.estimators import clone, parameter_types
 from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, method_name, model_classes
 from diptych.models.base import FromTask, Inputs, Need
 from diptych.models.clicks.click_model import ClickModel
 from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.item_model import ItemModel
+from diptych.models.registry import build_model, find_model
 from diptych.space import Space
 
 BITS = (8, 16, 32)
@@ -153,19 +155,54 @@ def label_methods(features: Features, n_components: Sequence[int]) -> tuple[Meth
 
 def word_methods() -> tuple[Method, ...]:
     """Return the methods that read strings beside features of pictures: MNiL, and click models that have points."""
-    (mnil,) = model_classes("items").values()
-    clicks = [
-        Method(name, cls.title or cls.__name__, CaptionClicks(model=cls()), group="clicks", reads="words")
-        for name, cls in model_classes("clicks").items()
-        if issubclass(cls, ClickModel) and cls.is_indexable
-    ]
-    return (Method("mnil", "MNiL", mnil(**MNIL_ON_FEATURES), group="deep", reads="words"), *clicks)
+    clicks = [name for name, cls in model_classes("clicks").items() if issubclass(cls, ClickModel) and cls.is_indexable]
+    return tuple(method_of_class(name, Features("")) for name in ("mnil", *clicks))
+
+
+ANY_INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
+
+
+def method_of_class(
+    name: str,
+    features: Features,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    further: Mapping[str, type[CrossModalModel]] | None = None,
+) -> Method:
+    """Return any method by its name, ready for pairs: behind scaling, reading words, or learning clicks from captions.
+
+    ``further`` are methods that are not in the package, by name.
+    """
+    given = dict(parameters or {})
+    cls = find_model(name, among=ANY_INPUTS, further=further)
+    if cls.inputs == "items" and "image_tower" in parameter_types(cls) and "image_tower" not in given:
+        given = {**MNIL_ON_FEATURES, **given}
+    model = build_model(name, given, seed=seed, among=ANY_INPUTS, further=further)
+    title, group = cls.title or cls.__name__, family_of(cls)
+    if isinstance(model, ClickModel):
+        return Method(method_name(cls), title, CaptionClicks(model=model), group="clicks", reads="words")
+    if model.inputs == "items":
+        takes_pictures = isinstance(model, ItemModel) and model.takes_pictures
+        return Method(method_name(cls), title, model, group=group, reads="items" if takes_pictures else "words")
+    images, texts = features.scaling
+    return Method(method_name(cls), title, Preprocessed(model=model, images=images, texts=texts), group=group)
+
+
+def plugin_classes(plugins: Iterable[Plugin]) -> dict[str, type[CrossModalModel]]:
+    """Return the methods of plugins by name."""
+    return {method_name(cls): cls for plugin in plugins for cls in plugin.classes()}
 
 
 def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Method, ...]:
     """Return the methods of plugins, behind the same scaling as all others."""
-    classes = [cls for plugin in plugins for cls in plugin.classes()]
-    return tuple(method for cls in classes for method in methods_of(features, cls, (), group="plugin"))
+    methods: list[Method] = []
+    for name, cls in plugin_classes(plugins).items():
+        if cls.inputs == "features":
+            methods += methods_of(features, cls, (), group="plugin")
+        else:
+            methods.append(replace(method_of_class(name, features, further={name: cls}), group="plugin"))
+    return tuple(methods)
 
 
 def methods_of(

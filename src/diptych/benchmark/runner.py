@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
@@ -43,6 +43,7 @@ from diptych.metrics import (
     MeanRank,
     Measure,
     PrecisionScope,
+    Ties,
 )
 from diptych.models import CrossModalModel
 from diptych.protocols import (
@@ -146,7 +147,7 @@ class Choice:
     fit_seconds: float
 
 
-def choose(method: Method, training: Training, measure: Measure) -> Choice:
+def choose(method: Method, training: Training, measure: Measure, progress: Progress | None = None) -> Choice:
     """Try every setting on the hold-outs, and fit the best on all training pairs.
 
     Training pairs are all that comes in; a single setting is fitted without a trial, and looked at on the development
@@ -174,6 +175,7 @@ def choose(method: Method, training: Training, measure: Measure) -> Choice:
         measure=measure,
         rescaled=method.rescaled,
         more=training.more,
+        progress=progress,
     )
     spent = time.process_time() - start - tuning.fit_seconds
     best = tuning.best
@@ -216,35 +218,62 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
     declared = task.method(unit.method)
     method = declared.seeded(unit.fold) if task.seeds_by_fold else declared
     fold = _fold(catalogue, unit.task, unit.fold, method.reads)
+    record = measure_fold(task, method, fold, seed=catalogue.seed).record
+    return replace(record, fingerprint=task.fingerprint(declared))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A record, and the fitted model, the points and the evaluation that it was made of."""
+
+    record: Record
+    choice: Choice
+    encoded: EncodedRetrieval
+    result: TwoWayEvaluation
+
+
+def measure_fold(
+    task: Task,
+    method: Method,
+    fold: Fold,
+    *,
+    seed: int = 0,
+    ties: Ties = "expected",
+    further: Sequence[Measure | Curve] = (),
+    stage: Stage = silent_stage,
+) -> Measured:
+    """Choose, fit and ask one method on one fold; ``further`` measures are in the evaluation, not in the record."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with PeakMemory() as memory:
         # All that a method may see goes in here, and nothing else.
-        choice = choose(method, fold.training, task.measures[0])
-        begun = time.perf_counter()
-        encoded = EncodedRetrieval.of(choice.model, fold.retrieval, relevant=task.relevant)
-        encode_seconds = time.perf_counter() - begun
-        begun = time.perf_counter()
-        scope = None if task.is_brief else _precision_scope(fold.retrieval)
-        curves: list[Measure | Curve] = [] if scope is None else [_FIRST_RANK, _CMC, _PRECISION_RECALL, scope]
-        result = encoded.evaluate([*task.measures, *curves])
-        evaluate_seconds = time.perf_counter() - begun
-        elsewhere = {
-            name: evaluate_retrieval(choice.model, asked, [task.measures[0], AP()])
-            for name, asked in fold.elsewhere.items()
-        }
+        with stage(f"fitting {method.name}") as advance:
+            choice = choose(method, fold.training, task.measures[0], advance)
+        with stage("asking"):
+            begun = time.perf_counter()
+            encoded = EncodedRetrieval.of(choice.model, fold.retrieval, relevant=task.relevant)
+            encode_seconds = time.perf_counter() - begun
+            begun = time.perf_counter()
+            scope = None if task.is_brief else _precision_scope(fold.retrieval)
+            curves: list[Measure | Curve] = [] if scope is None else [_FIRST_RANK, _CMC, _PRECISION_RECALL, scope]
+            result = encoded.evaluate([*task.measures, *curves, *further], ties=ties)
+            evaluate_seconds = time.perf_counter() - begun
+            elsewhere = {
+                name: evaluate_retrieval(choice.model, asked, [task.measures[0], AP()])
+                for name, asked in fold.elsewhere.items()
+            }
     seconds = {"tune": choice.tune_seconds, "fit": choice.fit_seconds}
     seconds |= {"encode": encode_seconds, "evaluate": evaluate_seconds}
-    return Record(
+    record = Record(
         task=task.name,
         dataset=task.dataset,
         setting=task.protocol.setting,
         features=task.features.label,
         method=method.name,
         method_title=method.title,
-        fold=unit.fold,
+        fold=fold.number,
         group=method.group,
         n_bits=method.n_bits,
-        seed=catalogue.seed,
+        seed=seed,
         train_classes=list(fold.train_classes),
         test_classes=list(fold.test_classes),
         n_train=0 if fold.training.pairs is None else fold.training.pairs.n_texts,
@@ -262,8 +291,8 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         versions=package_versions(),
         machine=machine_name(),
         started=started,
-        fingerprint=task.fingerprint(declared),
     )
+    return Measured(record, choice, encoded, result)
 
 
 @lru_cache(maxsize=2)

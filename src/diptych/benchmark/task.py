@@ -15,10 +15,11 @@ from diptych.arrays import FloatArray
 from diptych.benchmark.results import FORMAT
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
+from diptych.encoders.feature_cache import Progress
 from diptych.errors import MissingDataError, UnknownNameError
 from diptych.estimators import clone
 from diptych.metrics import AP, CMC, Measure
-from diptych.models import CrossModalModel, Preprocessed
+from diptych.models import CrossModalModel
 from diptych.models.preprocessed import RowScaling
 from diptych.protocols import Fold, HoldOut, Relevant, Retrieval, RetrievalProtocol, StandardSplit, Training
 
@@ -79,9 +80,9 @@ class Features:
         encoders = [encoder.identity if encoder else "" for encoder in (self.image_encoder, self.text_encoder)]
         return f"{encoders} {self.components} {self.scaling}"
 
-    def of_splits(self, splits: DatasetSplits) -> DatasetSplits:
+    def of_splits(self, splits: DatasetSplits, progress: Progress | None = None) -> DatasetSplits:
         """Encode what can be encoded without learning anything; otherwise return the splits as they are."""
-        return splits if self._learns(splits.train) else self._encoded(splits)
+        return splits if self._learns(splits.train) else self._encoded(splits, progress)
 
     def of_fold(self, fold: Fold, splits: DatasetSplits) -> Fold:
         """Encode and reduce what is left to do, learning from the training pairs of the fold."""
@@ -101,17 +102,19 @@ class Features:
         training = replace(fold.training, pairs=parts.train, hold_outs=hold_outs)
         return replace(fold, training=training, retrieval=Retrieval(parts.test, found))
 
-    def of_pictures(self, splits: DatasetSplits) -> DatasetSplits:
+    def of_pictures(self, splits: DatasetSplits, progress: Progress | None = None) -> DatasetSplits:
         """Encode the pictures, all components of them, and leave the texts as strings."""
-        encoded = encode_splits(splits, self.image_encoder, self.text_encoder)
-        parts: dict[str, Any] = {
-            name: pairs.with_features(images=np.asarray(encoded.parts[name].images))
-            for name, pairs in splits.parts.items()
+        bare: Any = {
+            name: pairs.with_features(texts=np.zeros((pairs.n_texts, 1))) for name, pairs in splits.parts.items()
+        }
+        encoded = self._encoded(replace(splits, **bare), progress).parts
+        parts: Any = {
+            name: pairs.with_features(images=np.asarray(encoded[name].images)) for name, pairs in splits.parts.items()
         }
         return replace(splits, **parts)
 
-    def _encoded(self, splits: DatasetSplits) -> DatasetSplits:
-        return encode_splits(splits, self.image_encoder, self.text_encoder)
+    def _encoded(self, splits: DatasetSplits, progress: Progress | None = None) -> DatasetSplits:
+        return encode_splits(splits, self.image_encoder, self.text_encoder, progress=progress)
 
     def _learns(self, pairs: Pairs) -> bool:
         sides = (
@@ -160,8 +163,8 @@ class Method:
 
     @property
     def method(self) -> CrossModalModel:
-        """The model without the scaling in front of it."""
-        return self.model.model if isinstance(self.model, Preprocessed) else self.model
+        """The model without what stands around it: scaling, or captions taken for clicks."""
+        return getattr(self.model, "model", self.model) if not self.model.is_method else self.model
 
     @property
     def n_bits(self) -> int | None:
@@ -341,16 +344,16 @@ class Task(DataTask):
     is_brief: bool = False
     data_digest: str = ""
 
-    def load(self, reads: Reads = "features") -> DatasetSplits:
+    def load(self, reads: Reads = "features", progress: Progress | None = None) -> DatasetSplits:
         """Return the data set, encoded where encoders learn nothing; where labels decide, only pictures with one."""
         items = self.load_items()
         splits = labelled_only(items) if self.relevant == "label" else items
         if reads == "features":
-            return self.features.of_splits(splits)
+            return self.features.of_splits(splits, progress)
         if splits.train.has_text_features or (reads == "items" and splits.train.has_image_features):
             what = "texts" if splits.train.has_text_features else "pictures"
             raise MissingDataError(f"{self.name} has its {what} as features, and this method reads them raw")
-        return self.features.of_pictures(splits) if reads == "words" else splits
+        return self.features.of_pictures(splits, progress) if reads == "words" else splits
 
     def fold(self, splits: DatasetSplits, number: int, reads: Reads = "features") -> Fold:
         """Return one fold of what `load` returned, as the methods read it."""

@@ -190,6 +190,9 @@ ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
 ]
+PluginOption = Annotated[
+    list[Path] | None, typer.Option("--plugin", help="A Python file with methods of your own; may be repeated.")
+]
 ImageScalingOption = Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")]
 TextScalingOption = Annotated[Scaling, typer.Option(help="Scaling of each text's features.")]
 DatasetOption = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")]

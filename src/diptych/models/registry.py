@@ -37,10 +37,15 @@ def method_name(cls: type[CrossModalModel]) -> str:
     return cls.command_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
 
-def find_model(name: str, *, among: Sequence[Inputs] = ("features",)) -> type[CrossModalModel]:
+def find_model(
+    name: str,
+    *,
+    among: Sequence[Inputs] = ("features",),
+    further: Mapping[str, type[CrossModalModel]] | None = None,
+) -> type[CrossModalModel]:
     """Return the method called ``name``, whatever its case, hyphens or underscores; a typo gets a suggestion.
 
-    ``among`` says from what the method may learn.
+    ``among`` says from what the method may learn; ``further`` are methods outside the package, by name.
 
     >>> from diptych.models import find_model
     >>> find_model("marginal_SM").__name__
@@ -48,7 +53,7 @@ def find_model(name: str, *, among: Sequence[Inputs] = ("features",)) -> type[Cr
     >>> find_model("mnil", among=("features", "items")).__name__
     'MNiL'
     """
-    methods = {known: cls for inputs in among for known, cls in model_classes(inputs).items()}
+    methods = {known: cls for inputs in among for known, cls in model_classes(inputs).items()} | dict(further or {})
     plain = {_plain(known): cls for known, cls in methods.items()}
     if _plain(name) not in plain:
         _refuse_known(name)
@@ -78,18 +83,23 @@ FILE_PARAMETERS = frozenset({"checkpoint", "image_weights", "word_vectors"})
 
 
 def build_model(
-    method: str, parameters: Mapping[str, Any], *, seed: int = 0, among: Sequence[Inputs] = ("features",)
+    method: str,
+    parameters: Mapping[str, Any],
+    *,
+    seed: int = 0,
+    among: Sequence[Inputs] = ("features",),
+    further: Mapping[str, type[CrossModalModel]] | None = None,
 ) -> CrossModalModel:
     """Return the method with these parameters; ``outer__inner`` names a parameter of a nested method.
 
     ``seed`` becomes the ``random_state`` of a method that draws random numbers, unless that is among the parameters;
-    ``among`` says from what the method may learn.
+    ``among`` and ``further`` are as in `find_model`.
 
     >>> from diptych.models.registry import build_model
     >>> build_model("scm", {"correlation": "cca", "correlation__n_components": 9, "C": 1})
     SCM(C=1, correlation=CCA(n_components=9))
     """
-    model = find_model(method, among=among)()
+    model = find_model(method, among=among, further=further)()
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=seed)
     # A nested method must be there before its own parameters are set.

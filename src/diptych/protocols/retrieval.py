@@ -114,6 +114,13 @@ class EncodedRetrieval:
             )
         return TwoWayEvaluation(**results)
 
+    def all_tied(self) -> EncodedRetrieval:
+        """Return the same questions with equal scores for every answer; measures then take their chance level."""
+        queries, gallery = (
+            {way: np.zeros((len(points), 1)) for way, points in side.items()} for side in (self.queries, self.gallery)
+        )
+        return EncodedRetrieval(Space("dot"), queries, gallery, self.query_truth, self.gallery_truth)
+
     def relevance(self, way: Direction) -> SameLabel | SharedLabel:
         """Return who is relevant to whom."""
         asked, found = self.query_truth[way], self.gallery_truth[opposite(way)]

@@ -29,7 +29,7 @@ from diptych.cli.console.output import (
     write_text,
 )
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import JobsOption, JsonOption, QuietOption, SchedulerOption
+from diptych.cli.options import JobsOption, JsonOption, PluginOption, QuietOption, SchedulerOption
 from diptych.directions import DIRECTIONS
 from diptych.errors import InvalidInputError
 
@@ -63,9 +63,7 @@ def bench_run(
     ] = Path("results"),
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
-    plugin: Annotated[
-        list[Path] | None, typer.Option("--plugin", help="A Python file with methods of your own; may be repeated.")
-    ] = None,
+    plugin: PluginOption = None,
     data: Annotated[
         Path | None,
         typer.Option(

@@ -29,6 +29,7 @@ from diptych.cli.options import (
     JsonOption,
     MethodOption,
     ParameterOption,
+    PluginOption,
     QuietOption,
     Relevance,
     RunTieBreaking,
@@ -74,6 +75,7 @@ def trec_export(
         ),
     ] = "rank",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the method.")] = 0,
+    plugin: PluginOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -82,29 +84,38 @@ def trec_export(
     There is a run and a qrels file for image queries and for text queries. Items of equal score stand in trec_eval's
     order: the name that is later in the alphabet first.
     """
+    from diptych.benchmark import Plugin
+    from diptych.benchmark.evaluation import Evaluation
     from diptych.benchmark.exchange import export_retrieval
-    from diptych.benchmark.experiment import choose_encoders, encode, load_splits
+    from diptych.benchmark.runner import choose
     from diptych.cli.arguments import build_encoders, parse_assignments
-    from diptych.models import Preprocessed
-    from diptych.models.registry import build_model
-    from diptych.protocols import Retrieval
 
-    inner = build_model(method, parse_assignments(param or [], "--param"), seed=seed)
-    model = Preprocessed(model=inner, images=images, texts=texts)
-    options = parse_assignments(dataset_option or [], "--dataset-option")
-    encoders = build_encoders(image_encoder, text_encoder)
+    encode_images, encode_texts = build_encoders(image_encoder, text_encoder)
+    evaluation = Evaluation(
+        dataset=data,
+        method=method,
+        parameters=parse_assignments(param or [], "--param"),
+        dataset_options=parse_assignments(dataset_option or [], "--dataset-option"),
+        image_encoder=encode_images,
+        text_encoder=encode_texts,
+        images=images,
+        texts=texts,
+        relevant=relevant,
+        seed=seed,
+        plugins=tuple(Plugin.read(path) for path in plugin or ()),
+    )
     check_folder(output)
     stages = Stages(quiet=quiet)
-    raw = load_splits(data, options, stages)
-    splits = encode(raw, choose_encoders(raw, *encoders), stages)
+    prepared = evaluation.prepare(lambda title: stages.run(title, title))
+    fold = prepared.fold
     with stages.run("fit", f"fitting {method}"):
-        model.fit(*splits.train.aligned())
-    with stages.run("write", f"ranking for {splits.test.n_images + splits.test.n_texts:,} queries"):
+        model = choose(prepared.method, fold.training, prepared.task.measures[0]).model
+    with stages.run("write", "writing rankings"):
         files = export_retrieval(
             model,
-            Retrieval(splits.test, splits.test),
+            fold.retrieval,
             output,
-            relevant=relevant,
+            relevant=prepared.task.relevant,
             depth=depth,
             tag=method,
             scores=scores,

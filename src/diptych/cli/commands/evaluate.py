@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,10 @@ from diptych.cli.console.output import (
     or_dash,
     print_table,
     results,
-    write_text,
     writing,
 )
 from diptych.cli.console.progress import Stages
-from diptych.cli.console.report_files import check_report_files, save_figures
+from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.cli.options import (
     DatasetOption,
     DeviceOption,
@@ -29,6 +29,7 @@ from diptych.cli.options import (
     MethodOption,
     ParameterOption,
     PictureFormat,
+    PluginOption,
     QuietOption,
     Relevance,
     TextEncoderOption,
@@ -37,13 +38,22 @@ from diptych.cli.options import (
     complete_dataset,
 )
 from diptych.directions import DIRECTIONS
-from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.benchmark.experiment import HashCodeFacts, Outcome
+    from diptych.benchmark.evaluation import Outcome
+    from diptych.benchmark.results import Record
 
 FILES = "What to write"
 MEASURING = "How to measure"
+IN_WORDS = {
+    "AP": "mean average precision",
+    "CMC": "cumulative match",
+    "RecallAtK": "recall, any hit",
+    "Precision": "precision",
+    "NDCG": "normalised gain",
+    "MedianRank": "of the first hit",
+    "MeanRank": "of the first hit",
+}
 RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
 
 
@@ -85,9 +95,6 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", rich_help_panel=FILES, help="Write all numbers to this JSON file.")
     ] = None,
-    per_query: Annotated[
-        bool, typer.Option("--per-query", rich_help_panel=FILES, help="Values per query and whole curves, too.")
-    ] = False,
     plots: Annotated[Path | None, typer.Option(rich_help_panel=FILES, help="Draw figures into this folder.")] = None,
     file_format: Annotated[
         PictureFormat, typer.Option("--format", rich_help_panel=FILES, help="File format of the figures.")
@@ -95,6 +102,7 @@ def evaluate(
     save: Annotated[
         Path | None, typer.Option(rich_help_panel=FILES, help="Save the fitted model in this folder.")
     ] = None,
+    plugin: PluginOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -103,11 +111,12 @@ def evaluate(
 
     It is fitted on the training part and measured on the test part.
     """
-    from diptych.benchmark.experiment import Experiment
+    from diptych.benchmark import Plugin
+    from diptych.benchmark.evaluation import Evaluation
     from diptych.cli.arguments import build_encoders, parse_assignments
 
     encode_images, encode_texts = build_encoders(image_encoder, text_encoder)
-    experiment = Experiment(
+    evaluation = Evaluation(
         dataset=dataset,
         method=method,
         parameters=parse_assignments(param or [], "--param"),
@@ -120,37 +129,27 @@ def evaluate(
         relevant=relevant,
         ties=ties,
         seed=seed,
+        plugins=tuple(Plugin.read(path) for path in plugin or ()),
     )
-    if per_query and output is None and not as_json:
-        raise InvalidInputError("--per-query goes into the JSON file; name one with --output")
     check_report_files(output, plots)
     if save is not None:
         from diptych.models.files import check_replaceable
 
         check_replaceable(save)
     stages = Stages(quiet=quiet)
-    outcome = experiment.run(stages, in_detail=as_json or output is not None or plots is not None)
-    # Files first: a reader of the pipe may leave early.
-    document = ""
-    if as_json or output is not None:
-        from diptych.benchmark.experiment import experiment_as_json
+    outcome = evaluation.run(lambda title: stages.run(title, title), curves=plots is not None)
 
-        document = experiment_as_json(outcome, per_query=per_query)
-    if output is not None:
-        write_text(output, document)
-        stages.note(f"numbers: {output}")
+    def draw(folder: Path) -> list[Path]:
+        return draw_plots(outcome, folder, file_format)
+
+    # Files first: a reader of the pipe may leave early.
     if save is not None:
         with writing(save):
             outcome.model.save(save)
-        without = ", without the encoders of pictures and texts" if "encode" in stages.seconds else ""
+        without = ", without the encoders of pictures and texts" if outcome.prepared.encoders else ""
         stages.note(f"model: {save}{without}")
-    if plots is not None:
-        with stages.run("draw", "drawing"):
-            files = draw_plots(outcome, plots, file_format)
-        stages.note("figures: " + ", ".join(str(file) for file in files))
-    if as_json:
-        typer.echo(document, nl=False)
-    else:
+    write_report_files(stages, output=output, document=outcome.as_json, plots=plots, draw=draw, as_json=as_json)
+    if not as_json:
         print_report(outcome)
 
 
@@ -158,30 +157,33 @@ def print_report(outcome: Outcome) -> None:
     """Print what was done, what came out, and codes and categories if there are any."""
     _print_facts(outcome)
     _print_measures(outcome)
-    if outcome.codes is not None:
-        _print_hash_codes(outcome.codes)
+    if outcome.measured.record.code_statistics is not None:
+        _print_hash_codes(outcome.measured.record)
     if outcome.categories:
         _print_categories(outcome)
 
 
 def _print_facts(outcome: Outcome) -> None:
-    from diptych.benchmark.experiment import readable_parameters
-    from diptych.models import method_name
+    from diptych.benchmark.evaluation import readable_parameters
+    from diptych.models import Preprocessed
 
-    model, splits = outcome.method, outcome.splits
+    prepared, fitted, record = outcome.prepared, outcome.measured.choice.model, outcome.measured.record
+    splits, fold = prepared.splits, prepared.fold
+    method = replace(prepared.method, model=fitted).method
+    scaling = f"images {fitted.images}, texts {fitted.texts}" if isinstance(fitted, Preprocessed) else "none"
     facts = {
         "data set": splits.name + _in_brackets(splits.options),
-        "train": splits.train.describe(),
-        "test": splits.test.describe(),
-        **{f"{side} by": encoder.identity for side, encoder in outcome.encoders.items()},
-        "method": method_name(type(model)) + _in_brackets(readable_parameters(model)),
-        "scaling": ", ".join(f"{side} {scaling}" for side, scaling in outcome.scaling.items()) or "none",
-        "relevant": RELEVANT[outcome.relevant],
-        "ties": outcome.experiment.ties,
+        "train": (fold.training.pairs or splits.train).describe(),
+        "test": fold.retrieval.queries.describe(),
+        **{f"{side} by": encoder.identity for side, encoder in prepared.encoders.items()},
+        "method": prepared.method.name + _in_brackets(readable_parameters(method)),
+        "scaling": scaling,
+        "relevant": RELEVANT[prepared.task.relevant],
+        "ties": outcome.ties,
     }
-    if outcome.tuning is not None:
-        best, count = outcome.tuning.best, len(outcome.tuning.trials)
-        facts["chosen"] = f"best of {count} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
+    if record.validation["trials"]:
+        mean, deviation, trials = (record.validation[name] for name in ("mean", "deviation", "trials"))
+        facts["chosen"] = f"best of {trials} settings, MAP {mean:.4f} ± {deviation:.4f} on 5 hold-outs"
     results().print(facts_table(facts))
 
 
@@ -191,15 +193,16 @@ def _in_brackets(options: Mapping[str, Any]) -> str:
 
 
 def _print_measures(outcome: Outcome) -> None:
-    from diptych.benchmark.experiment import describe_measure, is_rank
+    from diptych.metrics import MeanRank, MedianRank
 
-    evaluation = outcome.evaluation
+    evaluation = outcome.measured.result
     rows = []
-    for measure in outcome.measures:
+    for measure in outcome.prepared.task.measures:
         values = [evaluation[way].mean[measure] for way in DIRECTIONS]
         values += [evaluation.average(measure), evaluation.chance(measure)]
-        form = ",.1f" if is_rank(measure) else ".4f"
-        rows.append([measure.label, *(format(value, form) for value in values), describe_measure(measure)])
+        form = ",.1f" if isinstance(measure, MedianRank | MeanRank) else ".4f"
+        name = IN_WORDS.get(type(measure).__name__, "")
+        rows.append([measure.label, *(format(value, form) for value in values), name])
     columns = numbers("image query", "text query", "average", "chance")
     console = results()
     console.print()
@@ -211,32 +214,29 @@ def _print_measures(outcome: Outcome) -> None:
         console.print(f"{skipped:,} queries without a relevant item are left out.")
 
 
-def _print_hash_codes(facts: HashCodeFacts) -> None:
+def _print_hash_codes(record: Record) -> None:
     """Print whether the codes use their bits, and what opening the buckets near a query finds."""
-    sides = (("images", facts.images), ("texts", facts.texts))
+    facts = record.code_statistics or {}
     rows = [
         [
             side,
-            f"{codes.n_items:,}",
-            f"{codes.distinct:,}",
-            f"{codes.bit_balance:.3f}",
-            str(codes.constant_bits),
-            f"{codes.mean_abs_correlation:.3f}",
+            f"{codes['n_items']:,}",
+            f"{codes['distinct']:,}",
+            f"{codes['bit_balance']:.3f}",
+            str(codes["constant_bits"]),
+            f"{codes['mean_abs_correlation']:.3f}",
         ]
-        for side, codes in sides
+        for side, codes in ((side, facts[side]) for side in ("image", "text"))
     ]
     console = results()
     console.print()
-    title = f"Codes of the test part, {facts.images.n_bits} bits, {facts.images.bytes_per_item} bytes an item"
     columns = numbers("items", "distinct codes", "mean share of ones", "constant bits", "mean |correlation|")
-    print_table([bold("side"), *columns], rows, console, title=title)
-    lookups = [(way.replace("_", " "), facts.lookups[way]) for way in DIRECTIONS]
+    print_table([bold("side"), *columns], rows, console, title=f"Codes of the test part, {record.n_bits} bits")
+    precision, unanswered = facts["precision_within_2"], facts["unanswered_within_2"]
     within = [
-        f"{way} {lookup.precision(facts.radius):.4f} ({lookup.unanswered(facts.radius):.1%} find nothing)"
-        for way, lookup in lookups
+        f"{way.replace('_', ' ')} {precision[way]:.4f} ({unanswered[way]:.1%} find nothing)" for way in DIRECTIONS
     ]
-    told = f"Precision within Hamming radius {facts.radius}, nothing found counts as zero: {', '.join(within)}."
-    console.print(f"\n{told}")
+    console.print(f"\nPrecision within Hamming radius 2, nothing found counts as zero: {', '.join(within)}.")
 
 
 def _print_categories(outcome: Outcome) -> None:
@@ -245,7 +245,7 @@ def _print_categories(outcome: Outcome) -> None:
         values = [category.value[way] for way in DIRECTIONS]
         chances = [category.chance[way] for way in DIRECTIONS]
         shown = (or_dash(value, ".4f") for value in (*values, _middle(values), _middle(chances)))
-        rows.append([category.name, f"{category.n_images:,}", f"{category.n_texts:,}", *shown])
+        rows.append([category.name, f"{category.images:,}", f"{category.texts:,}", *shown])
     columns = numbers("images", "texts", "image query", "text query", "average", "chance")
     results().print()
     print_table([bold("category"), *columns], rows, results(), title="MAP by category of the query")
@@ -259,17 +259,18 @@ def _middle(values: list[float | None]) -> float | None:
 def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
     """Draw every figure the outcome allows into ``folder`` and return the files."""
     from diptych import figures
-    from diptych.models import method_name
+    from diptych.benchmark.runner import look_up
 
-    title = f"{method_name(type(outcome.method))} on {outcome.splits.name}"
-    evaluation, chance = outcome.evaluation, outcome.chance
+    record, evaluation, chance = outcome.measured.record, outcome.measured.result, outcome.chance
+    title = f"{record.method} on {record.dataset}"
     drawn = {
         "precision-recall-11-point": figures.precision_recall(evaluation, chance, title=title),
         "precision-recall": figures.precision_recall(evaluation, chance, title=title, interpolated=False),
         "cmc": figures.cmc(evaluation, chance, title=title),
     }
-    if outcome.codes is not None:
-        drawn["radius"] = figures.radius_precision_recall(outcome.codes.lookups, title=title)
+    encoded = outcome.measured.encoded
+    if record.n_bits is not None:
+        drawn["radius"] = figures.radius_precision_recall(look_up(encoded, record.n_bits), title=title)
     if outcome.categories:
         values, levels = (
             {
@@ -279,6 +280,6 @@ def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
             for kind in ("value", "chance")
         )
         drawn["categories"] = figures.category_bars(values, levels, title=title)
-    if outcome.confusion is not None:
-        drawn["confusion"] = figures.confusion(outcome.confusion, title=title)
+    if record.confusion is not None:
+        drawn["confusion"] = figures.confusion({way: encoded.confusion(way) for way in DIRECTIONS}, title=title)
     return save_figures({f"{name}.{file_format}": figure for name, figure in drawn.items()}, folder)
