@@ -24,6 +24,7 @@ from diptych.encoders import (
     SentenceEncoder,
     UniversalSentenceEncoder,
 )
+from diptych.encoders.feature_cache import Progress
 from diptych.metrics import FOSCTTM, Measure, MedianRank, RecallAtK
 from diptych.models import CrossModalModel, QueryBankNormalized
 from diptych.protocols import FewPairs, Fold, Retrieval
@@ -84,14 +85,14 @@ class FewPairsTask(Task):
         own = super().load_items()
         return replace(own, train=own.train.one_text_per_image(0))
 
-    def load(self, reads: Reads = "features") -> DatasetSplits:
+    def load(self, reads: Reads = "features", progress: Progress | None = None) -> DatasetSplits:
         """Return the encoded parts, and what is asked elsewhere as extras."""
         others = {}
         for name in self.elsewhere:
             pairs = _pairs_elsewhere(name)
             encoded = self.features.of_splits(DatasetSplits(train=pairs, test=pairs)).test
             others[name] = partial(Retrieval, encoded, encoded)
-        return replace(super().load(reads), extras=others)
+        return replace(super().load(reads, progress), extras=others)
 
     def fold(self, splits: DatasetSplits, number: int, reads: Reads = "features") -> Fold:
         """Return one draw, with what is asked elsewhere."""
