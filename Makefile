@@ -99,11 +99,11 @@ format: $(READY) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure speed beside peers and write docs/performance.md; SCRIPTS="start search" measures some
+bench: $(READY) ## measure speed beside peers and write docs/results/performance.md; SCRIPTS="start search" measures some
 	@$(BIN)/python -m bench.run $(SCRIPTS)
 
 pages: $(READY) ## write the tables of the documents anew from bench/results
-	@$(BIN)/diptych bench pages bench/results docs
+	@$(BIN)/diptych bench pages bench/results
 
 # Each adds to the record of trials, bench/results/reliability.jsonl. TMPDIR=/dev/shm is quicker. Without TRIALS, each
 # campaign has as many as it is made for; MINUTES are those of each kind of input, and of the load.

@@ -1,4 +1,4 @@
-"""Write docs/performance.md from what the speed campaigns measured.
+"""Write docs/results/performance.md from what the speed campaigns measured.
 
 ``make bench`` runs the campaigns and then this. The page keeps to what a person feels or pays for.
 """
@@ -15,7 +15,7 @@ from bench.campaign import recorded
 from bench.report import VERSIONS
 
 RECORD = Path(__file__).with_name("results") / "speed.json"
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "performance.md"
 SECTIONS = {
     "Start": ("start",),
     "Learning": ("models", "click_learning"),

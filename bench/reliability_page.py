@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/reliability.md`` from the record of the trials, ``results.jsonl``.
+"""Write the tables of ``docs/results/reliability.md`` from the record of the trials, ``results.jsonl``.
 
 ``make campaigns`` runs the trials and then this.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.campaign import RECORD, recorded
 
-_PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+_PAGE = Path(__file__).parents[1] / "docs" / "results" / "reliability.md"
 _TABLES = {
     "results": (
         "trials",

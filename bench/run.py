@@ -1,4 +1,4 @@
-"""Run the speed campaigns, record their rows and write docs/performance.md.
+"""Run the speed campaigns, record their rows and write docs/results/performance.md.
 
     python -m bench.run [--remark TEXT] [CAMPAIGN ...]
 

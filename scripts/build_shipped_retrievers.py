@@ -54,7 +54,7 @@ NETWORKS: dict[str, tuple[EfficientNetLite, ...]] = {
 STRENGTHS = (0.35, 0.7)
 BANK_SIZE = 2000
 N_NEAREST = 20
-DOCS = Path(__file__).parents[1] / "docs" / "model-card.md"
+DOCS = Path(__file__).parents[1] / "docs" / "results" / "model-card.md"
 CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
 
 

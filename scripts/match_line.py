@@ -4,7 +4,7 @@
 
 needs Flickr8k, Pascal Sentence and the COCO pairs in DIPTYCH_DATA. It learns on development photos (Flickr8k's and
 COCO's, and ten of Pascal's classes), writes what it learned into the retrievers of the package, and then asks test
-photos (``--measure`` alone does that). The record is `match_line.json`, the page docs/good-matches.md.
+photos (``--measure`` alone does that). The record is `match_line.json`, the page docs/results/good-matches.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from match_queries import N_QUERIES, Asked, absent, asked, development, oracle, 
 from shipped_measures import SPOKEN, query_points
 
 RECORD = Path(__file__).with_name("match_line.json")
-PAGE = Path(__file__).parents[1] / "docs" / "good-matches.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "good-matches.md"
 ANSWERED, N_COPIES, COPY_ODDS = 0.95, 60, 49
 KINDS = ("words", "sentences")
 

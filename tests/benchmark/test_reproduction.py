@@ -49,9 +49,9 @@ def test_no_row_is_without_an_answer(answers: tuple[Answer, ...]) -> None:
 
 
 def test_every_made_page_is_what_the_command_makes_of_the_stored_results(results: StoredResults) -> None:
-    made = made_pages(results, ROOT / "docs")
+    made = made_pages(results, ROOT / "docs" / "results")
     stale = [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text]
-    assert stale == [], "run `diptych bench pages bench/results docs`"
+    assert stale == [], "run `diptych bench pages bench/results`"
     assert {"benchmark.md", "findings.md", "neural-benchmark.md", "reproduction.md"} <= {path.name for path in made}
 
 

@@ -96,14 +96,14 @@ def test_shipped_files_stay_small_and_hold_no_pictures() -> None:
 
 def test_the_card_on_the_site_is_that_of_the_package() -> None:
     card = (SHIPPED_FOLDER / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert card == (ROOT / "docs" / "model-card.md").read_text(encoding="utf-8")
+    assert card == (ROOT / "docs" / "results" / "model-card.md").read_text(encoding="utf-8")
     assert "## Limits" in card
 
 
 def test_the_card_is_what_its_record_says(tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "scripts" / "build_shipped_retrievers.py", "--card", tmp_path / "card.md"]
     subprocess.run(command, check=True)
-    assert (tmp_path / "card.md").read_text(encoding="utf-8") == (ROOT / "docs" / "model-card.md").read_text("utf-8")
+    assert (tmp_path / "card.md").read_text("utf-8") == (ROOT / "docs" / "results" / "model-card.md").read_text("utf-8")
 
 
 def picture(path: Path) -> Path:

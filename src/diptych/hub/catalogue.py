@@ -14,7 +14,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 HUB_PREFIX = "hub:"
 
 # Encoding a photograph by CLIP ViT-B/32 takes so many times as long as by the default search model, both in float32
-# (docs/performance.md: 1,000 photographs in 70.4 s, and 30.3 a second).
+# (docs/results/performance.md: 1,000 photographs in 70.4 s, and 30.3 a second).
 _COST_OF_CLIP_B32 = 2.1
 
 _ADDRESS = re.compile(r"hub:(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", re.ASCII)

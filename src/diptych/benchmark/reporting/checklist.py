@@ -6,6 +6,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from posixpath import relpath
 from typing import Literal, get_args
 
 from diptych.benchmark.papers import CITATIONS, SHORT
@@ -72,5 +73,9 @@ def _counts(items: tuple[Item, ...]) -> Table:
 
 
 def _cells(item: Item) -> tuple[str, ...]:
-    shown = ", ".join(f"[{name}]({name[5:]})" if name.startswith("docs/") else f"`{name}`" for name in item.shown_by)
+    shown = ", ".join(map(_shown, item.shown_by))
     return (str(item.row), item.place, item.item, item.state, shown or NOTHING, item.note)
+
+
+def _shown(name: str) -> str:
+    return f"[{name}]({relpath(name, 'docs/results')})" if name.startswith("docs/") else f"`{name}`"

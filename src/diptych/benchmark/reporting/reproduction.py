@@ -73,7 +73,7 @@ it, or the reason why there is none. The page is made of the printed values, whi
 results, those of `diptych bench run` and what studies wrote with `--output`, packed by `diptych bench pack`:
 
 ```text
-diptych bench pages bench/results docs
+diptych bench pages bench/results
 ```
 
 How each number came about, and why it differs where it does, is on the pages of the studies: [Benchmark](benchmark.md),

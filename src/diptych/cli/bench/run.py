@@ -323,7 +323,7 @@ def print_observations(observations: Sequence[Observation], console: Console) ->
 
 def bench_pages(
     results: Annotated[Path, typer.Argument(help="Results of `bench run`; those of studies in its folder `studies`.")],
-    documents: Annotated[Path, typer.Argument(help="The folder of the documents.")] = Path("docs"),
+    documents: Annotated[Path, typer.Argument(help="The folder of the documents.")] = Path("docs/results"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 where a page is stale.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -332,7 +332,7 @@ def bench_pages(
     from diptych.benchmark.reporting.reproduction import StoredResults
 
     if not documents.is_dir():
-        raise InvalidInputError(f"{documents} is no folder of documents; name one, such as docs")
+        raise InvalidInputError(f"{documents} is no folder of documents; name one, such as docs/results")
     made = made_pages(StoredResults(results), documents)
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in () if check else stale:
