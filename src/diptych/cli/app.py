@@ -22,7 +22,7 @@ NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 COMMANDS = {
     "Your pictures": "index.index search.search serve.serve items.add items.remove albums.album upkeep.status "
     "demo.demo",
-    "Look, keep and share": "items.duplicates albums.saved export.export",
+    "Look, keep and share": "items.duplicates albums.saved export.export mcp.mcp",
     "Teach": "train.train learn.learn learn.history learn.rollback learn.rehearse models.models",
     "Keep safe": "upkeep.verify upkeep.repair upkeep.backup upkeep.restore doctor.doctor",
     "Methods and data": "methods.methods methods.encoders datasets.datasets evaluate.evaluate bench.bench",
