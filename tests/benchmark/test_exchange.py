@@ -219,12 +219,41 @@ def test_what_is_missing_counts_as_not_found() -> None:
     assert score_run(run, qrels, [AP()], empty="zero").mean[AP()] == pytest.approx(0.5 / 3)
 
 
-def test_grades_below_the_level_are_not_relevant() -> None:
+def test_grades_below_the_level_are_not_relevant_but_stay_gains() -> None:
     qrels = Qrels({"q": {"a": 1, "b": 2, "c": -2}})
     assert qrels.at_least(2).grades == {"q": {"a": 0, "b": 1, "c": 0}}
     run = {"q": RankedList.of("q", {"c": 3.0, "a": 2.0, "b": 1.0})}
-    assert score_run(run, qrels, [RR()]).mean[RR()] == 0.5
-    assert score_run(run, qrels.at_least(2), [RR()]).mean[RR()] == pytest.approx(1 / 3)
+    measures = [RR(), LinearNDCG()]
+    first, second, binary = (
+        score_run(run, qrels, measures, level=level, gains=gains).mean
+        for level, gains in ((1, "grades"), (2, "grades"), (2, "binary"))
+    )
+    assert (first[RR()], second[RR()]) == (0.5, pytest.approx(1 / 3))
+    ideal = 2 + 1 / np.log2(3)
+    assert first[LinearNDCG()] == second[LinearNDCG()] == pytest.approx((1 / np.log2(3) + 2 / 2) / ideal)
+    assert binary[LinearNDCG()] == pytest.approx(1 / 2)
+
+
+def test_comments_and_words_after_the_tag_are_read_over(tmp_path: Path) -> None:
+    """Three queries of which one has no relevant item and one is not ranked: four conventions, four means of AP."""
+    run, qrels = tmp_path / "a.run", tmp_path / "a.qrels"
+    run.write_text("# made by hand\nq1 Q0 a 1 2.0 tag more words\nq1 Q0 b 2 1.0 tag\n\nq2 Q0 a 1 1.0 tag x\n")
+    qrels.write_text("# judged by hand\nq1 0 b 1\nq2 0 a 0\n  # more\nq3 0 a 1\n")
+    means = {
+        (missing, empty): score_run(read_run(run), read_qrels(qrels), [AP()], missing=missing, empty=empty).mean[AP()]
+        for missing in ("zero", "skip")
+        for empty in ("zero", "skip")
+    }
+    assert means == {
+        ("zero", "zero"): pytest.approx(0.5 / 3),
+        ("zero", "skip"): pytest.approx(0.5 / 2),
+        ("skip", "zero"): pytest.approx(0.5 / 2),
+        ("skip", "skip"): pytest.approx(0.5),
+    }
+    asked = ["bench", "trec", "score", str(run), str(qrels), "-m", "AP", "--empty", "zero", "--missing", "skip"]
+    scored = CliRunner().invoke(app, [*asked, "--json"])
+    assert json.loads(scored.stdout)["mean"]["AP"] == 0.25
+    assert "1 queries have no relevant item and count as nothing found" in CliRunner().invoke(app, asked).stderr
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +360,7 @@ def test_names_with_spaces_and_compressed_files(tmp_path: Path) -> None:
         ("\nq Q0 a 1 high t\n", "line 2 has the score 'high'"),
         ("q Q0 a 1 nan t\n", "line 1 has the score 'nan'"),
         ("q Q0 a 1 2 t\nq Q0 a 2 1 t\n", "line 2 ranks 'a' again for query 'q'"),
-        ("\n", "holds no line of the form"),
+        ("\n# nothing\n", "holds no line of the form"),
     ],
 )
 def test_broken_run_files(tmp_path: Path, text: str, message: str) -> None:
@@ -344,6 +373,7 @@ def test_broken_run_files(tmp_path: Path, text: str, message: str) -> None:
     ("text", "message"),
     [
         ("q 0 a\n", "line 1 has 3 words, expected 4"),
+        ("q 0 a 1 more\n", "line 1 has 5 words, expected 4"),
         ("q 0 a 1.5\n", "grade '1.5', expected a whole number"),
         ("q 0 a 1\nq 0 a 0\n", "line 2 judges 'a' again"),
         ("", "holds no line"),

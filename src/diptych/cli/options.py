@@ -27,6 +27,8 @@ Precision = Literal["auto", "float32", "int8"]
 Device = Literal["auto", "cpu", "cuda", "coreml", "directml", "openvino"]
 LogFormat = Literal["auto", "text", "json"]
 RunTieBreaking = Literal["trec", "expected", "random", "optimistic", "pessimistic"]
+RunGains = Literal["grades", "binary"]
+RunMissing = Literal["zero", "skip"]
 WrittenScores = Literal["rank", "model"]
 
 

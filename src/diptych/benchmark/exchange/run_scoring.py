@@ -131,6 +131,7 @@ def find_measure(name: str) -> Measure:
 
 RunTies = Literal["trec"] | Ties
 Missing = Literal["zero", "skip"]
+Gains = Literal["grades", "binary"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,8 @@ def score_run(
     ties: RunTies = "trec",
     missing: Missing = "zero",
     empty: Missing = "skip",
+    level: int = 1,
+    gains: Gains = "grades",
     seed: int = 0,
 ) -> RunScores:
     """Measure a run, read from a file or made by `ranked_lists`, by the conventions of trec_eval.
@@ -165,8 +168,10 @@ def score_run(
     counts as if irrelevant items followed. ``ties="trec"`` orders items of equal score as trec_eval does, in single
     precision (`RankedList.in_order`); the other policies are those of :func:`diptych.metrics.evaluate`, in double.
     ``missing`` says what happens to judged queries that the run does not rank: they score the worst, as with trec_eval
-    ``-c`` and in ir_measures, or are left out. ``empty`` says the same of queries without a relevant item, which are
-    left out unless told.
+    ``-c`` and in ir_measures, or are left out, as in trec_eval without it. ``empty`` says the same of queries without a
+    relevant item: trec_eval counts them as zero, here they are left out unless told. An item is relevant from the grade
+    ``level`` on, trec_eval's ``-l``; nDCG keeps the grades below it as gains, as trec_eval does, unless ``gains`` is
+    ``"binary"``.
 
     >>> from diptych.benchmark.exchange import Qrels, RankedList, score_run
     >>> from diptych.metrics import AP
@@ -174,34 +179,41 @@ def score_run(
     >>> [score_run(run, Qrels({"q1": {"a": 1}}), [AP()], ties=ties).mean[AP()] for ties in ("trec", "expected")]
     [0.5, 0.75]
     """
-    _check(measures, missing, empty)
+    _check(measures, missing=missing, empty=empty, gains=gains)
     queries = tuple(query for query in qrels.grades if missing == "zero" or query in run)
     if not queries:
         raise InvalidInputError("the run ranks none of the judged queries; check that both files name queries alike")
-    levels = qrels.positive_grades
+    relevant = qrels if level == 1 else qrels.at_least(level)
     depth = max([_collection_size(run, qrels), *(getattr(measure, "cutoff", None) or 1 for measure in measures)])
-    groups = break_ties(
-        _grouped(run, qrels, queries, levels, depth, ties), "expected" if ties == "trec" else ties, seed
-    )
-    values = {measure: measure.compute(groups) for measure in measures}
-    if empty == "zero":
-        values = {one: np.where(groups.n_relevant > 0, found, one.worst(groups)) for one, found in values.items()}
+    policy = "expected" if ties == "trec" else ties
+
+    def groups_of(judged: Qrels) -> RankedGroups:
+        grouped = _grouped(run, judged, queries, judged.positive_grades, depth, ties)
+        return break_ties(grouped, policy, seed)
+
+    binary = groups_of(relevant)
+    graded = binary if relevant is qrels or gains == "binary" else groups_of(qrels)
+    values = {}
+    for measure in measures:
+        groups = graded if isinstance(measure, LinearNDCG | NDCG) else binary
+        found = measure.compute(groups)
+        values[measure] = np.where(groups.n_relevant > 0, found, measure.worst(groups)) if empty == "zero" else found
     return RunScores(
         mean={measure: measure.aggregate(found) for measure, found in values.items()},
         values=values,
         queries=queries,
         unanswered=sum(query not in run for query in qrels.grades),
         unjudged=sum(query not in qrels.grades for query in run),
-        without_relevant=int((groups.n_relevant == 0).sum()),
+        without_relevant=int((binary.n_relevant == 0).sum()),
     )
 
 
-def _check(measures: Sequence[Measure], missing: str, empty: str) -> None:
+def _check(measures: Sequence[Measure], *, missing: str, empty: str, gains: str) -> None:
     if not measures:
         raise InvalidInputError("there is nothing to measure; pass measures such as AP() or Precision(10)")
-    for name, given in (("missing", missing), ("empty", empty)):
-        if given not in get_args(Missing):
-            raise InvalidInputError(f"{name} must be one of {', '.join(get_args(Missing))}, got {given!r}")
+    for name, given, known in (("missing", missing, Missing), ("empty", empty, Missing), ("gains", gains, Gains)):
+        if given not in get_args(known):
+            raise InvalidInputError(f"{name} must be one of {', '.join(get_args(known))}, got {given!r}")
 
 
 def _collection_size(run: Mapping[str, RankedList], qrels: Qrels) -> int:

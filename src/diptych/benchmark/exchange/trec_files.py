@@ -89,19 +89,22 @@ def as_word(name: str) -> str:
     return _UNSAFE.sub(lambda found: quote(found.group(), safe=""), name)
 
 
-def fields_of(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the words of every line that is not empty, which must have as many words as ``fields``."""
+def fields_of(path: Path, fields: Sequence[str], *, further: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the words of every line but empty ones and comments, which begin with ``#``.
+
+    A line must have as many words as ``fields``; with ``further`` more words may follow, which are left out.
+    """
     try:
         with open_text(path, "rt") as file:
             for number, line in enumerate(file, start=1):
                 words = line.split()
-                if not words:
+                if not words or words[0].startswith("#"):
                     continue
-                if len(words) != len(fields):
+                if len(words) < len(fields) or (len(words) > len(fields) and not further):
                     raise InvalidInputError(
                         f"{path}: line {number} has {len(words)} words, expected {len(fields)}: {' '.join(fields)}"
                     )
-                yield number, words
+                yield number, words[: len(fields)]
     except (UnicodeDecodeError, EOFError, OSError) as error:
         raise InvalidInputError(f"{path} is not a text file in UTF-8; check that it is the right file") from error
 
@@ -146,11 +149,11 @@ def _write_list(file: IO[str], ranking: RankedList, tag: str, scores: Scores) ->
 def read_run(path: str | PathLike[str]) -> dict[str, RankedList]:
     """Read a run file of any tool: for each query its items and scores.
 
-    The order is that of the scores; the column of ranks is not used, as in trec_eval. Lines of a query need not follow
-    one another.
+    The order is that of the scores; the column of ranks is not used, as in trec_eval, and words after the tag are
+    left out. Lines of a query need not follow one another; those that begin with ``#`` are comments.
     """
     found: dict[str, dict[str, float]] = {}
-    for number, (query, _, item, _, score, _) in fields_of(Path(path), _RUN_FIELDS):
+    for number, (query, _, item, _, score, _) in fields_of(Path(path), _RUN_FIELDS, further=True):
         items = found.setdefault(query, {})
         if item in items:
             raise InvalidInputError(f"{path}: line {number} ranks {item!r} again for query {query!r}; keep one line")
@@ -240,7 +243,10 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels) -> int:
 
 
 def read_qrels(path: str | PathLike[str]) -> Qrels:
-    """Read the judgements of any collection; grades are whole numbers, negative ones count as irrelevant."""
+    """Read the judgements of any collection; lines that begin with ``#`` are comments.
+
+    Grades are whole numbers, negative ones count as irrelevant.
+    """
     grades: dict[str, dict[str, int]] = {}
     for number, (query, _, item, grade) in fields_of(Path(path), _QRELS_FIELDS):
         items = grades.setdefault(query, {})

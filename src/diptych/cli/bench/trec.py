@@ -32,6 +32,8 @@ from diptych.cli.options import (
     PluginOption,
     QuietOption,
     Relevance,
+    RunGains,
+    RunMissing,
     RunTieBreaking,
     TextEncoderOption,
     TextScalingOption,
@@ -140,9 +142,17 @@ def trec_score(
     ties: Annotated[
         RunTieBreaking, typer.Option(help="Order of items of equal score; trec: as trec_eval orders them.")
     ] = "trec",
-    level: Annotated[
-        int | None, typer.Option(min=1, help="The lowest grade that is relevant; makes all grades 0 or 1.")
-    ] = None,
+    level: Annotated[int, typer.Option(min=1, help="The lowest grade that is relevant, as trec_eval's -l.")] = 1,
+    gains: Annotated[
+        RunGains, typer.Option(help="Gains of nDCG: grades, also those below --level, as trec_eval; or binary.")
+    ] = "grades",
+    missing: Annotated[
+        RunMissing,
+        typer.Option(help="Judged queries that the run does not rank: zero, as trec_eval -c, or skip, as without -c."),
+    ] = "zero",
+    empty: Annotated[
+        RunMissing, typer.Option(help="Queries without a relevant item: zero, as trec_eval, or skip.")
+    ] = "skip",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all numbers, those of each query too, to a JSON file.")
     ] = None,
@@ -150,7 +160,7 @@ def trec_score(
 ) -> None:
     """Measure a run file of any tool against a qrels file.
 
-    Judged queries that the run does not rank count as nothing found; queries without a relevant item are left out.
+    `--empty zero --missing skip` counts as trec_eval does, `--empty zero` as `trec_eval -c`.
     """
     import json
 
@@ -159,9 +169,15 @@ def trec_score(
     measures = {name: find_measure(name) for name in measure or _MEASURES}
     if output is not None:
         check_writable_file(output)
-    judged = read_qrels(qrels)
     found = score_run(
-        read_run(run), judged if level is None else judged.at_least(level), [*measures.values()], ties=ties
+        read_run(run),
+        read_qrels(qrels),
+        [*measures.values()],
+        ties=ties,
+        missing=missing,
+        empty=empty,
+        level=level,
+        gains=gains,
     )
     if output is not None:
         write_text(output, json.dumps(_document(found, measures), indent=2) + "\n")
@@ -170,17 +186,18 @@ def trec_score(
         return
     rows = ([name, f"{found.mean[one]:.4f}"] for name, one in measures.items())
     print_table([bold("measure"), *numbers("mean")], rows, results())
-    notes().print(_remark(found, ties))
+    notes().print(_remark(found, ties, missing=missing, empty=empty))
 
 
-def _remark(found: RunScores, ties: str) -> str:
+def _remark(found: RunScores, ties: str, *, missing: str, empty: str) -> str:
+    told = {"zero": "count as nothing found", "skip": "are left out"}
     counts = {
-        "judged queries are not in the run and count as nothing found": found.unanswered,
+        f"judged queries are not in the run and {told[missing]}": found.unanswered,
         "queries of the run are not judged and left out": found.unjudged,
-        "queries have no relevant item and are left out": found.without_relevant,
+        f"queries have no relevant item and {told[empty]}": found.without_relevant,
     }
-    told = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return "; ".join([f"{len(found.queries):,} queries", f"ties: {ties}", *told])
+    lines = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return "; ".join([f"{len(found.queries):,} queries", f"ties: {ties}", *lines])
 
 
 def _document(found: RunScores, measures: Mapping[str, Measure]) -> dict[str, dict[str, Any]]:
