@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
-# For all systems and for Python 3.11 and later. PyTorch is installed as pyproject.toml says, because there are several
+# For all systems and for Python 3.11 and later. PyTorch is in requirements/torch.txt, because there are several
 # builds of one version, with hashes of their own, and those for graphics cards ask for gigabytes of libraries; so has
 # torchvision, whose build is that of PyTorch.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
@@ -90,6 +90,9 @@ package: $(READY) ## install into an empty environment, use it
 	@$(BIN)/python -m pip --python $(WORK)/package/venv/bin/python check
 	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
 	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
+	@$(BIN)/python -m pip wheel --no-deps --quiet --quiet --wheel-dir $(WORK)/package .
+	@cd $(WORK)/package/elsewhere && $(abspath $(BIN))/uvx --system-certs --isolated --from ../diptych-*.whl diptych --version
+	@cd $(WORK)/package/elsewhere && $(abspath $(BIN))/uvx --system-certs --isolated pipx run --spec ../diptych-*.whl diptych --version
 
 docs: $(READY) ## build the site into site/
 	@$(BIN)/mkdocs build --strict --quiet
@@ -171,11 +174,9 @@ $(READY): requirements/build.txt requirements/test.txt pyproject.toml | $(BIN)/p
 	@$(UV) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.ready-torch: $(READY)
+$(VENV)/.ready-torch: requirements/torch.txt $(READY)
 	$(call heading,installing PyTorch)
-	@$(BIN)/python -m pip install --quiet --quiet $$($(BIN)/python -c \
-		'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-		print(*{each for name in ("deep", "joint") for each in extras[name] if each.startswith("torch")})')
+	@$(BIN)/python -m pip install --quiet --quiet --requirement requirements/torch.txt
 	@touch $@
 
 $(WORK)/tools/.ready: requirements/tools.txt

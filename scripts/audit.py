@@ -13,14 +13,12 @@ import argparse
 import json
 import re
 import sys
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -29,16 +27,11 @@ Advisory = dict[str, Any]
 
 
 def locked_versions() -> dict[str, set[Version]]:
-    """Return every version of every package in the locks, and those that the project itself pins, as PyTorch."""
+    """Return every version of every package in the locks, and that of PyTorch, which lies beside them."""
     found = defaultdict(set)
     for lock in sorted((ROOT / "requirements").glob("*.txt")):
         for name, version in re.findall(r"^([a-z0-9-]+)==([^\s;]+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
             found[name].add(Version(version))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for requirement in (Requirement(each) for extra in project["optional-dependencies"].values() for each in extra):
-        for specifier in requirement.specifier:
-            if specifier.operator == "==":
-                found[canonicalize_name(requirement.name)].add(Version(specifier.version))
     return dict(found)
 
 

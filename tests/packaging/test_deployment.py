@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from typer.main import get_command
@@ -89,3 +97,58 @@ def test_running_requests_end_before_the_container_does() -> None:
     assert int(COMPOSE["service-1"]["stop_grace_period"].removesuffix("s")) >= GRACE_SECONDS + 10
     before = int(PODS["diptych"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][-1])
     assert PODS["diptych"]["terminationGracePeriodSeconds"] >= before + GRACE_SECONDS + 10
+
+
+def test_the_image_serves_a_folder_of_pictures_by_itself(tmp_path: Path) -> None:
+    """As `docker run -v ~/Pictures:/pictures -p 8765:8765` does, but for the container around it."""
+    pictures, home, programs = tmp_path / "pictures", tmp_path / "collection", tmp_path / "bin"
+    for folder in (pictures, home, programs):
+        folder.mkdir()
+    shutil.copy(DEPLOY.parent / "src" / "diptych" / "data" / "photographs" / "rocket.jpg", pictures)
+    for name, words in {"diptych": "-m diptych", "python": ""}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    here = {"DIPTYCH_PICTURES": str(pictures), "DIPTYCH_HOME": str(home), "DIPTYCH_PORT": str(port)}
+    path = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "XDG_STATE_HOME": str(home / "state")}
+    environment = {name: value for name, value in os.environ.items() if name != "DIPTYCH_TOKEN"} | here | path
+    process = subprocess.Popen([str(DEPLOY / "start.sh")], env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        token = process.stdout.readline().split()[-1]
+        assert len(token) > 30
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as visitor:
+            items: list[object] = []
+            deadline = time.monotonic() + 300
+            while not items:
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.2)
+                with suppress(httpx.TransportError):
+                    assert visitor.get("/v1/collections").status_code == 401
+                    visitor.headers["Authorization"] = f"Bearer {token}"
+                    name = visitor.get("/v1/collections").json()["collections"][0]["name"]
+                    items = visitor.get(f"/v1/collections/{name}/items").json()["items"]
+                    del visitor.headers["Authorization"]
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+        process.stdout.close()  # type: ignore[union-attr]
+
+
+def test_a_release_writes_the_address_of_its_repository_everywhere() -> None:
+    root = DEPLOY.parent
+    workflows = {path.stem: yaml.safe_load(path.read_text()) for path in (root / ".github" / "workflows").glob("*.yml")}
+    assert workflows.keys() == {"tests", "release", "pages"}
+    steps = workflows["release"]["jobs"]["wheel"]["steps"]
+    (written,) = (step["run"] for step in steps if "example.org" in step.get("run", ""))
+    shown = [
+        root / name for name in ("pyproject.toml", "CITATION.cff", "README.md", "mkdocs.yml", "deploy/Containerfile")
+    ]
+    assert {path.name for path in shown if "example.org/diptych" in path.read_text()} == set(written.split()[-2:])
+    assert workflows["release"]["jobs"]["pypi"]["permissions"] == {"id-token": "write"}
+    quick, full = (workflows["tests"]["jobs"][name]["strategy"]["matrix"] for name in ("quick", "full"))
+    assert quick == {"machine": ["ubuntu-24.04", "ubuntu-24.04-arm"], "python": ["3.11", "3.12", "3.13"]}
+    makefile = (root / "Makefile").read_text()
+    assert all(f"\ntest-{shard}:" in makefile for shard in full["shard"])

@@ -69,6 +69,14 @@ def test_a_lock_has_what_its_extras_ask_for(name: str, machine: dict[str, str]) 
             assert requirement.specifier.contains(versions[called]), requirement
 
 
+def test_the_checks_have_a_version_of_pytorch_that_the_extras_allow() -> None:
+    lines = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
+    versions = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert versions.keys() == NOT_LOCKED
+    for requirement in wanted(("deep", "joint")):
+        assert requirement.name not in versions or requirement.specifier.contains(versions[requirement.name])
+
+
 @pytest.mark.parametrize("name", ["test", "container", "build", "tools"])
 def test_every_file_of_a_lock_has_a_hash_and_none_is_for_graphics_cards(name: str) -> None:
     for requirement, hashes in pins(name):
