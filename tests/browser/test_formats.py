@@ -22,7 +22,7 @@ def test_videos_open_at_their_moment_and_photos_as_pictures(visit: Callable, own
     with httpx.Client(base_url=own_site.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
         for name in ("clip.webm", "photo.heic"):
             sent = client.post(
-                "/v1/collections/scenes/items", files={"picture": (name, (tmp_path / name).read_bytes())}
+                "/v1/collections/scenes/items/picture", files={"picture": (name, (tmp_path / name).read_bytes())}
             )
             assert sent.status_code == 201
         photo = sent.json()["id"]

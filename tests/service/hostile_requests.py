@@ -114,7 +114,6 @@ def traversals(secret: Path) -> Iterator[bytes]:
             f"{BASE}/items/{name}",
             f"{BASE}/items/{name}/original",
             f"{BASE}/items/{name}/thumbnail",
-            f"{BASE}/items/{name}/neighbours",
             f"/v1/collections/{name}",
             f"/v1/collections/{name}/items",
             f"/v1/uploads/{name}",
@@ -131,13 +130,13 @@ def traversals(secret: Path) -> Iterator[bytes]:
         yield written(f"{BASE}/search", b'{"query": "%s"}' % name[:1900].replace("\\", "\\\\").encode())
         yield request("GET", f"{BASE}/search?q={name[:1900]}")
         yield multipart(part("picture", b"no picture", name[:200]))
-        yield multipart(part("picture", b"no picture", name[:200]), path=f"{BASE}/items")
+        yield multipart(part("picture", b"no picture", name[:200]), path=f"{BASE}/items/picture")
 
 
 def bad_uploads() -> Iterator[bytes]:
     """Pictures that are none, or too many, or far too large."""
     huge = bomb()
-    for path in ("/v1/uploads", f"{BASE}/search/picture", f"{BASE}/items"):
+    for path in ("/v1/uploads", f"{BASE}/search/picture", f"{BASE}/items", f"{BASE}/items/picture"):
         yield multipart(part("picture", huge), path=path)
         yield multipart(part("picture", png(2**31 - 1, 2**31 - 1, zlib.compress(b"\0"))), path=path)
         yield multipart(part("picture", png(0, 0, b"")), path=path)
@@ -221,7 +220,7 @@ def bad_documents() -> Iterator[bytes]:
         "a/b/c",
     ]
     for kind in (*kinds, "", "application/" + "j" * 3_000, "application/octet-stream", "multipart/related"):
-        for path in (f"{BASE}/search", f"{BASE}/items", "/v1/uploads"):
+        for path in (f"{BASE}/search", f"{BASE}/items", f"{BASE}/items/picture", "/v1/uploads"):
             yield written(path, b'{"query": "a"}', kind)
 
 

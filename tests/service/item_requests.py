@@ -11,6 +11,7 @@ from PIL import Image
 
 Start = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
+PICTURES = f"{ITEMS}/picture"
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (40, 30), kind: str = "PNG", **options: Any) -> bytes:

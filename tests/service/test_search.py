@@ -190,7 +190,7 @@ def test_an_unknown_collection_is_named(client: httpx.Client) -> None:
 
 def test_neighbours_do_not_hold_the_item_itself(client: httpx.Client, collection: Collection) -> None:
     item = collection.items()[3]
-    answer = client.get(f"/v1/collections/scenes/items/{item.id}/neighbours", params={"limit": 59})
+    answer = client.post("/v1/collections/scenes/search", json={"terms": [{"item": item.id}], "limit": 59})
     assert len(ids(answer)) == 59
     assert item.id not in ids(answer)
 

@@ -61,7 +61,9 @@ def test_a_hostile_collection_delivers_no_file_of_this_machine(running_service: 
     found = httpx.get(f"{service.url}/v1/collections/scenes/search", params={"q": "a circle"})
     assert found.json()["answers"]
     sent = httpx.post(
-        f"{service.url}{ITEMS}", headers=service.headers, files={"picture": ("x.png", picture()), "item": (None, "{}")}
+        f"{service.url}{ITEMS}/picture",
+        headers=service.headers,
+        files={"picture": ("x.png", picture()), "item": (None, "{}")},
     )
     assert sent.status_code >= 400
 

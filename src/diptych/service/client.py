@@ -6,10 +6,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -24,36 +25,30 @@ from diptych.service.clicks.reports import QueryReport
 from diptych.service.jobs.store import Job
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
 
-__all__ = ["AsyncClient", "Client", "ServiceError"]
-
 ResultT = TypeVar("ResultT")
-_POLL_SECONDS = 0.3
+SERVICE_URL = "http://127.0.0.1:8765"
+POLL_SECONDS = 0.3
 
 
 class ServiceError(DiptychError):
     """A service answered with a problem document, or could not be reached.
 
-    ``status`` is that of HTTP, 0 when there was no answer; ``problem`` is the whole document (RFC 9457), and ``kind``
-    the last part of its type, which stays the same between versions.
+    ``status`` is that of HTTP, 0 when there was no answer; ``kind`` is the last part of the type of the document
+    (RFC 9457), which stays the same between versions.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(str(problem.get("detail") or f"the service answered with status {status}"))
+    def __init__(self, status: int, kind: str, detail: str) -> None:
+        super().__init__(detail)
         self.status = status
-        self.problem = dict(problem)
-
-    @property
-    def kind(self) -> str:
-        """What went wrong, as a name for programs."""
-        return str(self.problem.get("type", "")).rpartition("/")[2]
+        self.kind = kind
 
 
 class Operation(Generic[ResultT]):
     """An operation of the REST API as a method, which `AsyncClient` lets one await.
 
-    What is given by position fills the braces of the address, then the ``names``. What is given by name are parameters
-    of GET and DELETE, or members of the document that is sent. A path object is a file to send, beside which the other
-    members go as the part ``beside``, or each as a part of its own. None is left out.
+    Positional arguments fill the braces of the address, then the ``names``; others are parameters of GET and DELETE,
+    or members of the document. Beside a path object, which is a file to send, they go as one part, ``beside``, or each
+    as a part of its own. None is left out.
     """
 
     def __init__(self, result: type[ResultT], request: str, *names: str, beside: str | None = None) -> None:
@@ -69,46 +64,38 @@ class Operation(Generic[ResultT]):
     @overload
     def __get__(self, client: None, owner: Any) -> Self: ...
     def __get__(self, client: Client | AsyncClient | None, owner: Any) -> Any:
-        """Return the method of a client."""
-        return self if client is None else partial(client.call, self)
+        return self if client is None else partial(client._call, self)
 
     def request(self, collection: str | None, words: tuple[Any, ...], members: dict[str, Any]) -> dict[str, Any]:
         """Return what httpx sends."""
-        braces = re.findall(r"\{\w+\}", self.path)
-        path = "/v1/" + self.path if self.path[0] != "/" else self.path
+        braces = re.findall(r"{\w+}", self.path)
         if len(words) < len(braces):
             raise TypeError(f"{self.method} {self.path} needs {', '.join(braces)}")
+        path = self.path if self.path[0] == "/" else f"/v1/{self.path}"
         for brace, word in zip(braces, words, strict=False):
             path = path.replace(brace, quote(str(word), safe=""))
-        path = path.replace("/v1/~", "/v1/collections/" + quote(collection or "", safe=""))
-        members = {**dict(zip(self._names, words[len(braces) :], strict=False)), **members}
-        visitor = members.pop("visitor", None)
-        headers = {} if visitor is None else {"X-Diptych-Visitor": visitor.encode()}
-        members = {name: value for name, value in members.items() if value is not None}
-        files = {name: value for name, value in members.items() if isinstance(value, os.PathLike)}
-        content: dict[str, Any]
+        given = {**dict(zip(self._names, words[len(braces) :], strict=False)), **members}
+        visitor = given.pop("visitor", None)
+        path = path.replace("~", f"collections/{quote(collection or '', safe='')}")
+        parts = {name: value for name, value in given.items() if value is not None}
+        files = {name: parts.pop(name) for name, value in given.items() if isinstance(value, os.PathLike)}
+        content: dict[str, Any] = {"params" if self.method in ("GET", "DELETE") else "json": parts}
         if files:
-            parts = {name: value for name, value in members.items() if name not in files}
             opened = {name: (Path(file).name, Path(file).read_bytes()) for name, file in files.items()}
             content = {"files": opened, "data": {self._beside: json.dumps(parts)} if self._beside else parts}
-        else:
-            content = {"params" if self.method in ("GET", "DELETE") else "json": members}
+        headers = {} if visitor is None else {"X-Diptych-Visitor": visitor.encode()}
         return {"method": self.method, "url": path, "headers": headers, **content}
 
     def answer(self, response: httpx.Response) -> ResultT:
         """Return the result; members that a newer service adds are passed over. Raise what the service refuses."""
-        if not response.is_success and not (
-            self.result is api.operations.ReadinessDocument and response.status_code == 503
-        ):
-            try:
+        if not response.is_success and (response.status_code, self.path) != (503, "/ready"):
+            with suppress(ValueError, LookupError, TypeError):
                 problem = response.json()
-            except ValueError:
-                problem = None
-            raise ServiceError(response.status_code, problem if isinstance(problem, dict) else {})
-        found: Any = response.content if self.result is bytes else None
-        if self.result not in (bytes, type(None)):
-            found = TypeAdapter(self.result).validate_json(response.content, extra="ignore")
-        return found  # type: ignore[no-any-return]
+                raise ServiceError(response.status_code, problem["type"].rpartition("/")[2], problem["detail"])
+            raise ServiceError(response.status_code, "", f"the service answered with status {response.status_code}")
+        if self.result in (bytes, type(None)):
+            return cast(ResultT, response.content if self.result is bytes else None)
+        return TypeAdapter(self.result).validate_json(response.content, extra="ignore")
 
 
 class Operations:
@@ -117,7 +104,6 @@ class Operations:
     collections = Operation(api.collections.CollectionList, "GET collections")
     ready = Operation(api.operations.ReadinessDocument, "GET /ready")
     status = Operation(api.collections.CollectionDocument, "GET ~")
-
     search = Operation(api.search.SearchResponse, "POST ~/search", "query")  # or terms=[{"item": …}, …]
     search_picture = Operation(api.search.SearchResponse, "POST ~/search/picture", "picture")  # a path object
     explain = Operation(Explanation, "POST ~/explanations")
@@ -127,19 +113,16 @@ class Operations:
     world = Operation(api.collections.WorldMap, "GET ~/world", "filter")
     upload = Operation(api.search.UploadDocument, "POST uploads", "picture")
     upload_preview = Operation(bytes, "GET uploads/{upload_id}")
-
     item_page = Operation(api.items.ItemList, "GET ~/items", "filter")
     item = Operation(api.items.ItemDocument, "GET ~/items/{item_id}")
-    add = Operation(api.items.ItemDocument, "POST ~/items", "picture", beside="item")
+    add = Operation(api.items.ItemDocument, "POST ~/items/picture", "picture", beside="item")
+    add_text = Operation(api.items.ItemDocument, "POST ~/items", "captions")
     update = Operation(api.items.ItemDocument, "PATCH ~/items/{item_id}")
     remove = Operation(type(None), "DELETE ~/items/{item_id}")
     thumbnail = Operation(bytes, "GET ~/items/{item_id}/thumbnail")
     original = Operation(bytes, "GET ~/items/{item_id}/original")
     rendering = Operation(bytes, "GET ~/items/{item_id}/rendering")  # as every browser can show it
-    neighbours = Operation(api.search.SearchResponse, "GET ~/items/{item_id}/neighbours")
-
     albums = Operation(api.albums.AlbumList, "GET ~/albums")
-    album = Operation(api.albums.AlbumDocument, "GET ~/albums/{title}")
     album_page = Operation(api.items.ItemList, "GET ~/albums/{title}/items")
     set_album = Operation(api.albums.AlbumDocument, "PUT ~/albums/{title}", "items")
     change_album = Operation(api.albums.AlbumDocument, "PATCH ~/albums/{title}")
@@ -150,7 +133,6 @@ class Operations:
     rename_saved_search = Operation(api.albums.SavedSearchDocument, "PATCH ~/saved-searches/{name}", "name")
     delete_saved_search = Operation(type(None), "DELETE ~/saved-searches/{name}")
     export = Operation(bytes, "GET ~/export", "q")  # a zip file of answers, of a filter, an album or a saved search
-
     retrievers = Operation(api.retrievers.RetrieverList, "GET ~/retrievers")
     activate_retriever = Operation(api.collections.CollectionDocument, "POST ~/retrievers/{name}/activate")
     remove_retriever = Operation(type(None), "DELETE ~/retrievers/{name}")
@@ -158,7 +140,6 @@ class Operations:
     map = Operation(api.collections.MapDocument, "GET ~/map")  # a job of kind "map" draws it
     learning = Operation(api.retrievers.LearningDocument, "GET ~/learning")
     roll_back = Operation(LearningRecord, "POST ~/learning/rollback")
-
     start = Operation(Job, "POST ~/jobs", "kind")
     jobs = Operation(api.jobs.JobList, "GET ~/jobs")
     job = Operation(Job, "GET ~/jobs/{job_id}")
@@ -175,12 +156,7 @@ class Operations:
     _connect: Callable[..., Any]
 
     def __init__(
-        self,
-        url: str = "http://127.0.0.1:8765",
-        token: str | None = None,
-        collection: str | None = None,
-        *,
-        seconds: float = 60,
+        self, url: str = SERVICE_URL, token: str | None = None, collection: str | None = None, *, seconds: float = 60
     ) -> None:
         if token is None:
             # The token of this machine's service is never sent elsewhere.
@@ -190,35 +166,27 @@ class Operations:
         self.collection = collection
         self._http = self._connect(base_url=url, headers=headers, timeout=seconds, trust_env=False)
 
-    def _only_collection(self, names: list[str]) -> str:
+    def _name_only(self, found: api.collections.CollectionList) -> None:
+        names = [one.name for one in found.collections]
         if len(names) != 1:
             detail = f"the service has the collections {', '.join(names)}; name one: collection=..."
-            raise ServiceError(0, {"type": "/problems/which-collection", "detail": detail})
-        return names[0]
+            raise ServiceError(0, "which-collection", detail)
+        self.collection = names[0]
 
-    def _unreachable(self, problem: httpx.HTTPError) -> ServiceError:
-        detail = f"{self._http.base_url} cannot be reached ({problem}); start it with `diptych serve`"
-        return ServiceError(0, {"type": "/problems/unreachable", "detail": detail})
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.HTTPError as problem:
+            detail = f"{self._http.base_url} cannot be reached ({problem}); start it with `diptych serve`"
+            raise ServiceError(0, "unreachable", detail) from problem
 
 
 class Client(Operations):
-    """A service of `diptych serve` from Python.
+    """A service of `diptych serve` from Python: ``Client().search("a dog on the beach").answers[0].id``.
 
-    Parameters
-    ----------
-    url :
-        Where the service listens.
-    token :
-        What lets programs write; by default ``DIPTYCH_TOKEN``, or the token of the user's own service.
-    collection :
-        The name of the collection that methods mean; needed only where a service has several.
-    seconds :
-        How long to wait for an answer.
-
-    Examples
-    --------
-    ``Client().search("a dog on the beach").answers[0].id`` is the best answer of the only collection. Errors are
-    :class:`ServiceError`, with the problem document of the service:
+    The ``token`` lets programs write; by default it is ``DIPTYCH_TOKEN``, or that of the user's own service. The
+    ``collection`` is needed only where a service has several. After ``seconds`` without an answer a method gives up.
 
     >>> from diptych.service import Client, ServiceError
     >>> with Client("http://127.0.0.1:1", token="secret") as client:
@@ -235,46 +203,30 @@ class Client(Operations):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections to the service."""
         self._http.close()
 
-    def call(self, operation: Operation[ResultT], *words: Any, **members: Any) -> ResultT:
-        """Ask the service for an operation."""
+    def _call(self, operation: Operation[ResultT], *words: Any, **members: Any) -> ResultT:
         if "~" in operation.path and self.collection is None:
-            self.collection = self._only_collection([one.name for one in self.collections().collections])
-        try:
+            self._name_only(self.collections())
+        with self._reaching():
             return operation.answer(self._http.request(**operation.request(self.collection, words, members)))
-        except httpx.HTTPError as problem:
-            raise self._unreachable(problem) from problem
 
     def items(
         self, filter: str | None = None, *, album: str | None = None, **how: Any
     ) -> Iterator[api.items.ItemDocument]:
         """Yield the items that meet a filter, the latest first, or those of an album in its order."""
-        cursor = None
-        while True:
-            how["cursor"] = cursor
-            page = self.item_page(filter, **how) if album is None else self.album_page(album, **how)
+        next_page = partial(self.item_page, filter) if album is None else partial(self.album_page, album)
+        page = next_page(**how)
+        yield from page.items
+        while page.next is not None:
+            page = next_page(cursor=page.next, **how)
             yield from page.items
-            cursor = page.next
-            if cursor is None:
-                return
 
-    def wait(
-        self,
-        job: Job | str,
-        progress: Callable[[Job], object] = lambda found: None,
-        *,
-        seconds: float = 3600.0,
-    ) -> Job:
+    def wait(self, job: Job, progress: Callable[[Job], object] = lambda found: None) -> Job:
         """Return a job when it is over; ``progress`` is told how far it has come."""
-        name, deadline = job if isinstance(job, str) else job.id, time.monotonic() + seconds
-        while (found := self.job(name)).state in ("waiting", "running") and time.monotonic() < deadline:
+        while not (found := self.job(job.id)).is_over:
             progress(found)
-            time.sleep(_POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
         progress(found)
         return found
 
@@ -290,11 +242,8 @@ class AsyncClient(Operations):
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def call(self, operation: Operation[ResultT], *words: Any, **members: Any) -> ResultT:
-        """Ask the service for an operation."""
+    async def _call(self, operation: Operation[ResultT], *words: Any, **members: Any) -> ResultT:
         if "~" in operation.path and self.collection is None:
-            self.collection = self._only_collection([one.name for one in (await self.collections()).collections])
-        try:
+            self._name_only(await self.collections())
+        with self._reaching():
             return operation.answer(await self._http.request(**operation.request(self.collection, words, members)))
-        except httpx.HTTPError as problem:
-            raise self._unreachable(problem) from problem

@@ -120,12 +120,6 @@ def list_albums(hosted: Hosted) -> dict[str, list[Album]]:
     return {"albums": list(hosted.collection.albums)}
 
 
-@router.get(_ALBUM, operation_id="getAlbum", response_model=AlbumDocument)
-def get_album(hosted: Hosted, title: Title) -> Album:
-    """Return an album with the ids of its items."""
-    return find_album(hosted.collection, title)
-
-
 @router.get(_ALBUM + "/items", operation_id="listAlbumItems", dependencies=[Searching])
 def list_album_items(hosted: Hosted, title: Title, limit: Limit = 30, cursor: Cursor = None) -> ItemList:
     """List the items of an album in its order."""

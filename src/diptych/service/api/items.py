@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection as Several
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path as FilePath
 from pathlib import PurePath
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
+from fastapi import APIRouter, Form, Path, Query, Request, Response, UploadFile, status
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, Json, StringConstraints
 from starlette.convertors import PathConvertor, register_url_convertor
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.export import rendered_picture
 from diptych.collection.indexing.records import record_name
 from diptych.collection.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
-from diptych.collection.searching.options import Target
 from diptych.collection.store.listing import Order
 from diptych.data.picture_files import split_moment
-from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
+from diptych.encoders.image.picture_formats import picture_format
 from diptych.encoders.image.picture_parts import PictureText
 from diptych.errors import without_folders
-from diptych.service.api.documents import Document, RequestDocument, RetrieverChoice, binary_response, with_examples
+from diptych.service.api.documents import Document, RequestDocument, binary_response, with_examples
 from diptych.service.api.files import file_response, has_current_version, open_original
-from diptych.service.api.search import (
-    ItemSummary,
-    SearchOptions,
-    SearchResponse,
-    TermRequest,
-    item_members,
-    request_filter,
-    run_search,
-)
+from diptych.service.api.search import ItemSummary, item_members, request_filter
 from diptych.service.context import Context, Decoding, Hosted, InTurn, Reading, Searching, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
@@ -50,7 +36,7 @@ from diptych.service.uploads import CheckedPicture, remove_stored_picture, remov
 class ItemIdConvertor(PathConvertor):
     """Takes ids as they are, slashes included, up to the part of the item that an address may end with."""
 
-    regex = r"(?:(?!/(?:thumbnail|original|rendering|neighbours)$).)+"
+    regex = r"(?:(?!/(?:thumbnail|original|rendering)$).)+"
 
 
 register_url_convertor("item", ItemIdConvertor())
@@ -99,12 +85,21 @@ class ItemChange(RequestDocument):
 
 
 class NewItem(ItemChange):
-    """What is known of a picture that is sent along, or a text, which needs a caption."""
+    """What is known of a picture, or a text, which needs a caption."""
 
     model_config = with_examples({"captions": ["a red boat"], "metadata": {"year": 2010}})
 
     id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*$", max_length=200)
     """Its name in addresses; without one it is made up."""
+
+
+class PictureItem(Document):
+    """A picture or video, and what is known of it."""
+
+    picture: UploadFile
+    """The picture or video."""
+    item: Json[NewItem] = NewItem()
+    """Captions, labels, metadata and id, as JSON."""
 
 
 def item_document(item: Item, text: PictureText | None = None) -> ItemDocument:
@@ -127,68 +122,6 @@ def find_item(collection: Collection, item_id: str) -> Item:
         if item.id == item_id:
             return item
     raise Problem(404, "no-such-item", f"There is no item {item_id!r} in this collection; take the id of an answer.")
-
-
-async def read_sent_item(request: Request) -> tuple[NewItem, BinaryIO | None]:
-    """Read JSON for a text, or a form with the fields ``picture`` and ``item``."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        return _validated_item(await request.body()), None
-    if kind != "multipart/form-data":
-        detail = "An item is sent as application/json, or with its picture as multipart/form-data."
-        raise Problem(415, "unsupported-media-type", detail)
-    try:
-        form = await request.form(max_files=1, max_fields=1)
-    except HTTPException as reason:
-        raise Problem(400, "malformed-form", f"The form cannot be read ({reason.detail}); send it again.") from None
-    unknown = sorted(set(form) - {"picture", "item"})
-    if unknown:
-        raise Problem(422, "invalid-request", f"The form has only picture and item, got {unknown[0]!r}; remove it.")
-    picture, described = form.get("picture"), form.get("item", "{}")
-    if isinstance(described, UploadFile):
-        described = (await described.read()).decode("utf-8", "replace")
-    if picture is not None and not isinstance(picture, UploadFile):
-        raise Problem(422, "invalid-request", "The picture is sent as a file; give its part of the form a file name.")
-    return _validated_item(described.encode()), None if picture is None else picture.file
-
-
-RequestItem = Annotated[tuple[NewItem, BinaryIO | None], Depends(read_sent_item)]
-
-# Two kinds of content are more than the framework can describe by itself.
-_REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "application/json": {"schema": {"$ref": "#/components/schemas/NewItem"}},
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "picture": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": f"The picture or video: {', '.join(PICTURE_FORMATS)}.",
-                    },
-                    "item": {"$ref": "#/components/schemas/NewItem"},
-                },
-                "required": ["picture"],
-                "additionalProperties": False,
-            },
-            "encoding": {"item": {"contentType": "application/json"}},
-        },
-    },
-}
-
-
-def _validated_item(content: bytes) -> NewItem:
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        raise Problem(422, "invalid-request", "The item is no JSON object; send one as in the examples.") from None
-    try:
-        return NewItem.model_validate(document)
-    except ValidationError as problem:
-        errors = [{**error, "loc": ("body", *error["loc"])} for error in problem.errors()]
-        raise RequestValidationError(errors) from None
 
 
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
@@ -251,30 +184,33 @@ def list_items(
     return ItemList(items=[item_document(item) for item in page.items], total=page.total, next=page.next)
 
 
-@router.post(
-    _ITEMS,
-    operation_id="addItem",
-    status_code=status.HTTP_201_CREATED,
-    dependencies=[Writing],
-    responses={409: problem_response("The id is taken.")},
-    openapi_extra={"requestBody": _REQUEST_BODY},
-)
-async def add_item(
-    request: Request, context: Context, hosted: Hosted, sent: RequestItem, response: Response
+_ADDING: dict[str, Any] = {
+    "status_code": status.HTTP_201_CREATED,
+    "responses": {409: problem_response("The id is taken.")},
+}
+
+
+@router.post(_ITEMS, operation_id="addText", dependencies=[Writing, InTurn], **_ADDING)
+def add_text(hosted: Hosted, item: NewItem, response: Response) -> ItemDocument:
+    """Add a text, which needs a caption."""
+    return _added_document(hosted, item, None, response)
+
+
+@router.post(_ITEMS + "/picture", operation_id="addPicture", dependencies=[Writing], **_ADDING)
+async def add_picture(
+    request: Request,
+    context: Context,
+    hosted: Hosted,
+    form: Annotated[PictureItem, Form(media_type="multipart/form-data")],
+    response: Response,
 ) -> ItemDocument:
-    """Add a picture that is sent along, or a text."""
-    described, picture = sent
-    name = None if picture is None else "picture"
-    record = Record(name, described.captions, described.labels, described.metadata, described.id)
+    """Add a picture that is sent along."""
     client = client_network(request.scope)
-    if picture is not None:
-        # Only while it is decoded: those that wait for their turn to write keep no place there.
-        async with context.decoding_limit.slot(client, request.receive):
-            record = replace(record, path=await run_in_threadpool(_stored, context, hosted, picture))
+    # Only while it is decoded: those that wait for their turn to write keep no place there.
+    async with context.decoding_limit.slot(client, request.receive):
+        path = await run_in_threadpool(_stored, context, hosted, form.picture.file)
     async with hosted.writes.slot(client, request.receive):
-        item = await run_in_threadpool(_added, hosted.collection, record)
-    response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(item.id, safe='')}"
-    return item_document(item)
+        return await run_in_threadpool(_added_document, hosted, form.item, path, response)
 
 
 def _stored(context: ServiceContext, hosted: HostedCollection, picture: BinaryIO) -> FilePath:
@@ -282,19 +218,23 @@ def _stored(context: ServiceContext, hosted: HostedCollection, picture: BinaryIO
     return store_picture(hosted.collection, picture, suffix)
 
 
-def _added(collection: Collection, record: Record) -> Item:
-    """Add one item, unless its id is taken; a picture that was sent goes again where that fails."""
+def _added_document(hosted: HostedCollection, item: NewItem, path: FilePath | None, response: Response) -> ItemDocument:
+    """Add one item, unless its id is taken; a picture that was sent is deleted where that fails."""
+    collection = hosted.collection
+    record = Record(path, item.captions, item.labels, item.metadata, item.id)
     try:
-        if record.id is not None and record.id in collection and collection[record.id].id == record.id:
-            raise Problem(409, "id-taken", f"There is an item {record.id!r} already; change it with PATCH.")
+        if item.id is not None and item.id in collection and collection[item.id].id == item.id:
+            raise Problem(409, "id-taken", f"There is an item {item.id!r} already; change it with PATCH.")
         if reason := collection.add([record]).skipped.get(record_name(record)):
             why = without_folders(reason, collection.root)
             raise Problem(422, "not-added", f"The item could not be added: {why}")
-        return collection.item_of(record)
+        added = collection.item_of(record)
     except Exception:
-        if record.path is not None:
-            remove_unused_picture(collection, FilePath(record.path))
+        if path is not None:
+            remove_unused_picture(collection, path)
         raise
+    response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(added.id, safe='')}"
+    return item_document(added)
 
 
 @router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response, responses=_THUMBNAIL)
@@ -371,21 +311,6 @@ def _file_headers(tag: str, disposition: str) -> dict[str, str]:
         "X-Content-Type-Options": "nosniff",
         "Content-Disposition": disposition,
     }
-
-
-@router.get(_ITEM + "/neighbours", operation_id="listNeighbours", dependencies=[Searching])
-def list_neighbours(
-    context: Context,
-    hosted: Hosted,
-    item_id: ItemId,
-    target: Annotated[Target, Query(description="What to find: pictures or texts.")] = "images",
-    limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 12,
-    retriever: Annotated[RetrieverChoice, Query()] = None,
-) -> SearchResponse:
-    """Find what resembles an item; such a search is not remembered."""
-    item = find_item(hosted.collection, item_id)
-    options = SearchOptions(target=target, limit=limit, retriever=retriever, log=False)
-    return run_search(context, hosted, [TermRequest(item=item.id)], options)
 
 
 @router.get(_ITEM, operation_id="getItem")

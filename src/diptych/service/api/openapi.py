@@ -11,7 +11,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from markupsafe import Markup, escape
 
-from diptych.service.api.items import NewItem
 from diptych.service.context import may_click, may_read, may_write
 from diptych.service.problems import problem_response, problem_schema
 from diptych.service.security.guards import CSRF_HEADER
@@ -131,8 +130,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["Problem"] = problem_schema()
-    # The framework does not see it, because it comes in two kinds of content.
-    schemas["NewItem"] = NewItem.model_json_schema()
     for schema in schemas.values():
         # What the docstrings of the library say to programmers goes on in further paragraphs.
         schema["description"] = schema.get("description", "").partition("\n\n")[0]

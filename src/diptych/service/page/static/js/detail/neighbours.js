@@ -1,6 +1,6 @@
 // The nearest pictures of an item, as a strip.
 
-import { address, ask, query } from "../parts/api.js";
+import { address, ask } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { addressOf, itemPath, readPlace } from "../parts/place.js";
 import { thumbnail, titleOf } from "../search/tile.js";
@@ -18,7 +18,7 @@ export function neighbours(collection, item, onOpen) {
       onOpen(answer);
     },
   }, thumbnail(collection, answer, { width: 96, height: 96 })));
-  ask(address(collection, "items", item.id, "neighbours") + query({ target: "images", limit: MOST })).then(({ answers }) => {
+  ask(address(collection, "search"), { method: "POST", json: { terms: [{ item: item.id }], limit: MOST, log: false } }).then(({ answers }) => {
     const others = answers.filter((answer) => answer.id !== item.id);
     strip.replaceChildren(...others.map(link));
     section.hidden = !others.length;

@@ -115,7 +115,7 @@ class AddPictures {
     form.append("item", JSON.stringify({ captions: parts(row.captions.value, "\n"), labels }));
     for (;;) {
       try {
-        return await ask(address(this.collection, "items"), { method: "POST", form });
+        return await ask(address(this.collection, "items", "picture"), { method: "POST", form });
       } catch (problem) {
         // Many pictures at once are more than the service takes in a second; it says when to go on.
         if (problem.status !== 429 || !this.element.open) throw problem;
