@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
+    from diptych.metrics.agreement import Agreement as Agreement
+    from diptych.metrics.agreement import agreement as agreement
+    from diptych.metrics.agreement import debiased_cka as debiased_cka
+    from diptych.metrics.agreement import mutual_neighbours as mutual_neighbours
     from diptych.metrics.evaluation import ConfusionMatrix as ConfusionMatrix
     from diptych.metrics.evaluation import Evaluation as Evaluation
     from diptych.metrics.evaluation import category_means as category_means

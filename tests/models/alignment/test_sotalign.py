@@ -8,7 +8,8 @@ from scipy.optimize import approx_fprime, linear_sum_assignment
 
 from diptych.errors import InvalidInputError
 from diptych.models import SOTAlign
-from diptych.models.alignment.sotalign import sigmoid_loss, sigmoid_slopes, transport_plan
+from diptych.models.alignment.sotalign import transport_plan
+from diptych.models.pair_losses import sigmoid_loss, sigmoid_slopes
 
 
 @pytest.fixture

@@ -43,6 +43,13 @@ ELSEWHERE = ("Pascal", "class names", "COCO")
 """What models of the main tower pair are asked besides their own test part."""
 _SPOKEN = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv monitor"}
 _COMPARED = frozenset({"cca", "procrustes", "cca-nnn", "wasserstein"})
+_CONTRASTIVE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "contrastive-sigmoid": ("contrastive, sigmoid", {"loss": "sigmoid"}),
+    "contrastive-sail": ("contrastive, sigmoid and gated (SAIL)", {"loss": "sigmoid", "head": "gated"}),
+    "contrastive-mix": ("contrastive, mixed (FuseMix)", {"mix": 1.0}),
+    "contrastive-structure": ("contrastive, STRUCTURE", {"structure": 10.0}),
+    "contrastive-fixed": ("contrastive, pictures fixed (ShareLock)", {"fixed": "images", "head": "mlp"}),
+}
 _REDUCED = "Procrustes, principal components"
 _GROUPS = {"cca": "canonical correlations", "bank": "with a query bank"}
 
@@ -135,6 +142,9 @@ def _paired(pairs: int) -> Iterator[Method]:
     yield _row("local-cka", "local CKA", models.LocalCKA())
     if pairs >= 100:
         yield _row("contrastive", "contrastive projection", models.ContrastiveProjection(), "contrastive")
+    if pairs in (1000, 6000):
+        for name, (title, settings) in _CONTRASTIVE.items():
+            yield _row(name, title, models.ContrastiveProjection(**settings), "contrastive")
     yield _banked("cca", "CCA", models.CCA())
 
 

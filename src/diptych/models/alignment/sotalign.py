@@ -15,6 +15,7 @@ from diptych.models.alignment._aligned import DirectionModel, SideRows, cross_pr
 from diptych.models.base import Grid
 from diptych.models.linear import through_unit
 from diptych.models.optimisers import Adam
+from diptych.models.pair_losses import sigmoid_slopes, sigmoid_start
 from diptych.models.parameters import Count, NonNegative, Positive, Ridge
 
 TEACHER_EPSILON = 0.01
@@ -90,7 +91,7 @@ class SOTAlign(DirectionModel):
         # Unit rows have features of variance 1/d: both factors are moved into the maps while they are learned.
         scales = [np.sqrt(side.paired.shape[1]) for side in (images, texts)]
         maps = [np.asarray(own / scale, dtype=np.float32) for own, scale in zip(teacher, scales, strict=True)]
-        logit = np.array([np.log(SCALE), -np.log(max(1, min(self.batch_size, len(images.paired)) - 1))])
+        logit = sigmoid_start(SCALE, min(self.batch_size, len(images.paired)))
         plans = _plans(images.unpaired, texts.unpaired, teacher, self.batch_size, rng) if self.alpha else []
         adam = Adam([*maps, logit], self.learning_rate, self.steps)
         for step in range(self.steps):
@@ -184,24 +185,6 @@ def transport_plan(
         right = columns - _log_sums((scaled + left[:, None]).T)
     left = (left + rows - _log_sums(scaled + right)) / 2
     return scaled + left[:, None] + right, (left, right)
-
-
-def sigmoid_loss(cosines: FloatArray, logit: FloatArray) -> float:
-    """Return the pairwise sigmoid loss; ``logit`` holds the logarithm of the scale and the bias."""
-    return float(np.logaddexp(0, -_margins(cosines, logit)[1]).sum() / len(cosines))
-
-
-def sigmoid_slopes(cosines: FloatArray, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the gradients of `sigmoid_loss` with respect to the cosines and to ``logit``."""
-    signs, margins = _margins(cosines, logit)
-    slopes = -signs / (1 + np.exp(np.clip(margins, -60, 60))) / len(cosines)
-    scale = float(np.exp(logit[0]))
-    return scale * slopes, np.array([scale * float((slopes * cosines).sum()), float(slopes.sum())])
-
-
-def _margins(cosines: FloatArray, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    signs = 2 * np.eye(len(cosines), dtype=cosines.dtype) - 1
-    return signs, signs * (np.exp(logit[0]) * cosines + logit[1])
 
 
 def _log_sums(rows: FloatArray) -> FloatArray:
