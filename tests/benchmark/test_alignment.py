@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from diptych.benchmark import Catalogue, Features, Method, Record, ResultFolder, Unit, runner
 from diptych.benchmark.papers.alignment import ALIGNMENT, BUDGETS, MAIN, MEASURES, TOWERS
-from diptych.benchmark.reporting.few_captions import MAKERS, difference, rows_of, what_to_use
+from diptych.benchmark.reporting.few_captions import MAKERS, curve_chart, difference, rows_of, what_to_use
 from diptych.benchmark.reporting.reproduction import StoredResults
 from diptych.benchmark.runner import measure_unit
 from diptych.benchmark.task import Task
@@ -109,6 +110,15 @@ def test_tables_are_made_of_stored_records(records: list[Record], tmp_path: Path
     words = {"align-curve": ("flickr8k", MAIN, "median~rank", "image"), "align-towers": ("cca",)}
     for name in ("align-curve", "align-gains", "align-zero", "align-costs", "align-towers"):
         assert MAKERS[name](results, *words.get(name, ())).rows
+
+
+def test_curves_are_drawn_of_stored_records(records: list[Record], tmp_path: Path) -> None:
+    folder = ResultFolder(tmp_path)
+    for record in records:
+        folder.write(record)
+    drawing = ElementTree.fromstring(curve_chart(StoredResults(tmp_path)))
+    texts = [element.text for element in drawing.iter() if element.tag.endswith("text")]
+    assert {"CCA", "Procrustes", "Wasserstein, unpaired rows", "20"} <= set(texts)
 
 
 def test_every_budget_of_every_tower_pair_is_declared_with_and_without_unpaired_rows() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -19,12 +21,25 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import DrawsDifference, draws_difference
 from diptych.space import Direction
 
+CHART = "alignment.svg"
+"""The file beside the page that has the curves."""
+DRAWN_TASK = f"align-flickr8k-{MAIN}-20"
+"""A task without which nothing is drawn."""
 _MAIN_MEASURE = measure_key(MEASURES[0])
 _MEASURES = [measure_key(measure) for measure in MEASURES]
 _BASELINE = "cca"
 _RIDGES = ("cca-0.1", "cca-1", "cca-10")
 _SHOWN_ELSEWHERE = ("cca", "procrustes", "cca-nnn", "wasserstein", "sotalign")
 _WAYS: tuple[Direction, ...] = ("text_query", "image_query")
+_DRAWN = {
+    "cca": "#1b6ca8",
+    "cca-0.1": "#9bb7d4",
+    "procrustes": "#2e8b57",
+    "contrastive": "#b8860b",
+    "cca-nnn+": "#7a3e9d",
+    "sotalign+": "#c0392b",
+    "wasserstein+": "#d35400",
+}
 _ADDED = ", unpaired rows"
 _ASKED: dict[str, Direction] = {"text": "text_query", "image": "image_query"}
 
@@ -55,7 +70,9 @@ class Row:
         return float(self.values(measure, way).mean())
 
     def cell(self, measure: str = _MAIN_MEASURE, way: Direction = "text_query") -> str:
-        """Return mean and sample deviation over draws."""
+        """Return mean and sample deviation over draws, a dash where it was not measured."""
+        if measure not in self.records[0].measures:
+            return NOTHING
         values = self.values(measure, way)
         digits = 1 if measure == "median rank" else 3
         spread = f" ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else ""
@@ -227,7 +244,9 @@ def elsewhere(results: StoredResults, towers: str = MAIN) -> Table:
     for pairs, found in _budgets(results, "flickr8k", towers):
         shown = [name for name in found if name.rstrip("+") in _SHOWN_ELSEWHERE]
         rows += [(f"{pairs:,}", found[name].title, *(found[name].cell(key) for key, _ in columns)) for name in shown]
-        rows.append((f"{pairs:,}", "chance", *(f"{_chance(found, key):.3f}" for key, _ in columns)))
+        known = next(iter(found.values())).records[0].chance
+        chances = (f"{_chance(found, key):.3f}" if key in known else NOTHING for key, _ in columns)
+        rows.append((f"{pairs:,}", "chance", *chances))
     headings = ("captions", "method", *(f"{name}, {'MAP' if 'AP()' in key else 'R@10'}" for key, name in columns))
     return Table("Asked elsewhere", headings, tuple(rows), n_names=2)
 
@@ -266,6 +285,42 @@ def towers_compared(results: StoredResults, *names: str) -> Table:
                 rows.append((title, known.title, *cells))
     headings = ("towers", "method", *(f"{pairs:,}" for pairs in OTHER_BUDGETS))
     return Table("R@10 of text / image queries", headings, tuple(rows), n_names=2)
+
+
+def curve_chart(results: StoredResults, data: str = "flickr8k", towers: str = MAIN) -> str:
+    """Return R@10 of text queries by the number of captions as a drawing in SVG, on a logarithmic axis."""
+    budgets = [(pairs, found) for pairs, found in _budgets(results, data, towers) if pairs]
+    low, high = (math.log(budgets[end][0]) for end in (0, -1))
+    top = max(row.mean() for _, found in budgets for row in found.values())
+    width, height, left, bottom = 640, 360, 48, 40
+
+    def place(pairs: int, value: float) -> tuple[float, float]:
+        across = (math.log(pairs) - low) / ((high - low) or 1.0)
+        return left + across * (width - left - 12), (height - bottom) - value / top * (height - bottom - 16)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    ]
+    for pairs, _ in budgets:
+        x, y = place(pairs, 0)
+        parts.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" text-anchor="middle">{pairs:,}</text>')
+    for step in range(int(top * 10) + 1):
+        x, y = place(budgets[0][0], step / 10)
+        line = f'<line x1="{x:.0f}" y1="{y:.1f}" x2="{width - 12}" y2="{y:.1f}" stroke="#ddd"/>'
+        parts.append(f'{line}<text x="{x - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{step / 10:.1f}</text>')
+    parts.append(f'<text x="{width // 2}" y="{height - 6}" text-anchor="middle">captions (R@10 of text queries)</text>')
+    for number, (name, colour) in enumerate(_DRAWN.items()):
+        points = [(place(pairs, found[name].mean()), found[name].title) for pairs, found in budgets if name in found]
+        if not points:
+            continue
+        path = " ".join(f"{x:.1f},{y:.1f}" for (x, y), _ in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for (x, y), _ in points]
+        y = 24 + 16 * number
+        parts.append(f'<text x="{left + 12}" y="{y}" fill="{colour}">{escape(points[0][1])}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 MAKERS: Mapping[str, Callable[..., Table]] = {

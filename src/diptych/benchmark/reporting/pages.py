@@ -38,6 +38,8 @@ def made_pages(results: StoredResults, documents: str | PathLike[str]) -> dict[P
     """Return what every page with a made table has to be."""
     folder = Path(documents)
     pages = {folder / REPRODUCTION: reproduction_page(answer_rows(results)), folder / CHECKLIST: checklist_page()}
+    if results.has_task(few_captions.DRAWN_TASK):
+        pages[folder / few_captions.CHART] = few_captions.curve_chart(results)
     for path in sorted(folder.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         if path not in pages and _MARKED.search(text):
