@@ -105,7 +105,7 @@ class FewPairsTask(Task):
             rounded = half_precision(encoded)
             others[name] = partial(Retrieval, rounded, rounded)
         splits = super().load(reads, progress)
-        parts = {name: half_precision(pairs) for name, pairs in splits.parts.items()}
+        parts: Any = {name: half_precision(pairs) for name, pairs in splits.parts.items()}
         return replace(splits, **parts, extras=others)
 
     def fold(self, splits: DatasetSplits, number: int, reads: Reads = "features") -> Fold:
@@ -170,7 +170,7 @@ def _with_unpaired(pairs: int, is_main: bool) -> Iterator[Method]:
         yield _row("sotalign", "SOTAlign", models.SOTAlign(), alpha=[0.0, 1.0, 10.0])
     if pairs <= 1000:
         # Without pairs there is nothing to choose by.
-        components = {"principal_components": [64, 128, 256]} if pairs and is_main else {}
+        components: Any = {"principal_components": [64, 128, 256]} if pairs and is_main else {}
         wasserstein = models.WassersteinProcrustes(principal_components=128)
         yield _row("wasserstein", "Wasserstein Procrustes", wasserstein, **components)
         yield _banked("wasserstein", "Wasserstein Procrustes", wasserstein)
