@@ -11,7 +11,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection
-from diptych.collection.store.points import point_blocks, points_with, read_points
+from diptych.collection.store.points import last_point, point_blocks, points_with, read_points
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
 
@@ -140,6 +140,17 @@ class VectorIndex:
     def status(self, db: Connection) -> IndexStatus:
         """Return what the index covers."""
         raise NotImplementedError
+
+    def _example_queries(self, db: Connection, count: int) -> AnyArray:
+        """Return stored points as examples of what is asked: cosines are asked by points of the other side as well."""
+        sides: list[PointKind] = [self.side]
+        if self.scoring.is_cosine:
+            sides.insert(0, "image" if self.side == "text" else "text")
+        rng, found = np.random.default_rng(0), []
+        for side in sides:
+            ids = 1 + rng.integers(0, last_point(db, self.model, side) or 1, count // len(sides))
+            found.append(points_with(db, self.model, side, ids)[3])
+        return np.concatenate([points for points in found if len(points)])
 
     def _min_candidates(self, db: Connection) -> int:
         """Return how many candidates of an index are compared by their stored rows at least."""

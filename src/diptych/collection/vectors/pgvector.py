@@ -12,7 +12,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, IntArray
 from diptych.collection.retriever_protocol import PointKind
 from diptych.collection.store.dialect import Connection, has_table
-from diptych.collection.store.points import last_point, point_count, point_form, point_table, points_with
+from diptych.collection.store.points import last_point, point_count, point_form, point_table
 from diptych.collection.store.postgres import PostgresStore
 from diptych.collection.store.scoring import Scoring
 from diptych.collection.store.store import Store
@@ -58,7 +58,7 @@ class PostgresVectorIndex(VectorIndex):
         Not within a transaction of this thread: the server waits for all of them.
         """
         with self.store.reading() as db:
-            count, last = point_count(db, self.model, self.side), last_point(db, self.model, self.side)
+            count = point_count(db, self.model, self.side)
             width, dtype = point_form(db, self.model)
             too_wide = dtype != np.uint8 and width > MAX_HNSW_WIDTH
         if self.scoring.metric is None or count <= MAX_EXACT_IDS or too_wide:
@@ -73,7 +73,7 @@ class PostgresVectorIndex(VectorIndex):
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {self._index} ON {self._table} USING hnsw (v {operators})"
         )
         with self.store.reading() as db:
-            ef, recall = self._tuned(db, last)
+            ef, recall = self._tuned(db)
         self._maintain(f"COMMENT ON INDEX {self._index} IS '{json.dumps({'ef': ef, 'recall': recall})}'")
         self._ef = ef
 
@@ -192,12 +192,9 @@ class PostgresVectorIndex(VectorIndex):
         )
         return (bool(rows[0][0]), json.loads(rows[0][1] or "{}")) if rows else None
 
-    def _tuned(self, db: Connection, last: int) -> tuple[int, float]:
+    def _tuned(self, db: Connection) -> tuple[int, float]:
         """Return the smallest ``ef_search`` with enough recall on stored points, plain and behind random masks."""
-        rng = np.random.default_rng(0)
-        ids = 1 + rng.choice(last, min(last, 4 * TUNING_QUERIES), replace=False)
-        _, _, _, vectors = points_with(db, self.model, self.side, ids)
-        queries = vectors[:TUNING_QUERIES]
+        rng, queries = np.random.default_rng(0), self._example_queries(db, TUNING_QUERIES)
         highest = int(db.value("SELECT max(id) FROM content") or 0)
         masks = [None if share == 1 else rng.random(highest + 1) < share for share in TUNING_SHARES]
         truth = [self._candidates(db, queries, NEIGHBOURS, mask, "exact")[0] for mask in masks]

@@ -268,7 +268,9 @@ class FileVectorIndex(VectorIndex):
             part = flat_part((ids, contents, parts, vectors), self.scoring)
         else:
             training = self._sample(ROWS_PER_LIST * list_count(count), count, last)
-            part = inverted_part(training, self._queries(training), lambda: self._blocks(last), count, self.scoring)
+            with self.store.reading() as db:
+                queries = self._example_queries(db, TUNING_QUERIES)
+            part = inverted_part(training, queries, lambda: self._blocks(last), count, self.scoring)
         about = {"count": len(part), "width": width, "form": self.scoring.form}
         write_part(self.store.derived, self.model, self.side, part, about)
 
@@ -292,18 +294,6 @@ class FileVectorIndex(VectorIndex):
         ids = 1 + rng.choice(last, tried, replace=False)
         with self.store.reading() as db:
             return points_with(db, self.model, self.side, ids)[3]
-
-    def _queries(self, training: AnyArray) -> AnyArray:
-        """Return points as examples of what is asked: cosines are asked by points of the other side."""
-        queries = training[:: max(1, len(training) // TUNING_QUERIES)][:TUNING_QUERIES]
-        if not self.scoring.is_cosine:
-            return queries
-        other: PointKind = "image" if self.side == "text" else "text"
-        with self.store.reading() as db:
-            last = last_point(db, self.model, other)
-            ids = 1 + np.random.default_rng(0).integers(0, last or 1, TUNING_QUERIES // 2)
-            others = points_with(db, self.model, other, ids)[3]
-        return np.concatenate([others, queries[: TUNING_QUERIES - len(others)]])
 
 
 @contextmanager
