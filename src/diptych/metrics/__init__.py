@@ -18,10 +18,6 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.metrics.agreement import Agreement as Agreement
-    from diptych.metrics.agreement import agreement as agreement
-    from diptych.metrics.agreement import debiased_cka as debiased_cka
-    from diptych.metrics.agreement import mutual_neighbours as mutual_neighbours
     from diptych.metrics.evaluation import ConfusionMatrix as ConfusionMatrix
     from diptych.metrics.evaluation import Evaluation as Evaluation
     from diptych.metrics.evaluation import category_means as category_means
@@ -63,6 +59,10 @@ if TYPE_CHECKING:
     from diptych.metrics.significance import randomisation_test as randomisation_test
     from diptych.metrics.significance import spearman as spearman
     from diptych.metrics.significance import team_draft as team_draft
+    from diptych.metrics.tower_agreement import Agreement as Agreement
+    from diptych.metrics.tower_agreement import agreement as agreement
+    from diptych.metrics.tower_agreement import debiased_cka as debiased_cka
+    from diptych.metrics.tower_agreement import mutual_neighbours as mutual_neighbours
 else:
     # Each is imported when it is asked for: few need all measures.
     __getattr__, __all__ = declared_exports(__name__)
