@@ -6,7 +6,7 @@ needs Pascal Sentence in DIPTYCH_DATA. It indexes the photographs of ten classes
 its line of good matches has learned, and asks each question by the package's own client. 200 questions are answerable
 (100 words and 100 captions of the photographs), 200 are plausible things that no caption speaks of. An agent that
 goes by the probability claims what `search` finds; one that goes by the nearest pictures alone claims everything. It
-writes the table of docs/agents.md; the exit status is 1 where more than 30 % of the second 200 are claimed.
+writes the table of docs/how-to/agents.md; the exit status is 1 where more than 30 % of the second 200 are claimed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from diptych.retriever.ready_made import READY_MADE
 from diptych.service.agents import agent_server
 from match_queries import ABSENT, absent, asked, pascal
 
-PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "agents.md"
 N_OF_A_KIND, MAX_FALSE_CLAIMS = 100, 0.3
 
 

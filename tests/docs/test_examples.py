@@ -126,7 +126,9 @@ def test_examples_of_the_page_run(page: Path, with_data: bool) -> None:
 
 
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "quickstart.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs" / "tutorials" / "own-model.md"], ids=lambda page: page.name
+)
 def test_first_steps_can_be_repeated_where_they_were_taken(page: Path) -> None:
     """Whoever copies them a second time finds the files of the first time in the folder."""
     first = next(block for block in blocks(page.read_text(encoding="utf-8")) if "write_folder(" in block.code)

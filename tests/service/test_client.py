@@ -306,12 +306,12 @@ def test_what_an_address_needs_is_named(client: Client) -> None:
 
 
 def test_the_guide_calls_methods_that_exist() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "rest-api.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "reference" / "rest-api.md").read_text(encoding="utf-8")
     called = set(re.findall(r"\bclient\.(\w+)\(", guide))
     assert len(called) > 10
     assert {name for name in called if not hasattr(Client, name)} == set()
     for block in re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL):
-        compile(block, "docs/rest-api.md", "exec")
+        compile(block, "docs/reference/rest-api.md", "exec")
 
 
 def test_importing_the_service_brings_no_web_package() -> None:
