@@ -54,6 +54,12 @@ def test_a_page_is_plain(path: Path) -> None:
     assert sum(lengths) <= MAX_MEAN_SENTENCE * max(1, len(lengths))
 
 
+def test_every_page_is_in_the_navigation_once() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- (?:.+: )?([\w/-]+\.md)$", settings, re.MULTILINE)
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
 @pytest.mark.parametrize("name", ["architecture", "questions", "where-to-change"])
 def test_modules_that_are_named_exist(name: str) -> None:
     folders = [ROOT, *(ROOT / "src" / "diptych" / inner for inner in ("", "collection", "collection/store"))]
