@@ -5,6 +5,7 @@ What is tuned stands on the classes. A method with a single setting is not tuned
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -108,6 +109,8 @@ class Plugin:
     def classes(self) -> list[type[CrossModalModel]]:
         """Run the file and return the methods that it defines, in its order."""
         module = ModuleType(f"diptych_plugin_{Path(self.name).stem}")
+        # Dataclasses look up the module of their annotations.
+        sys.modules[module.__name__] = module
         try:
             exec(compile(self.text, self.name, "exec"), module.__dict__)
         except Exception as problem:
