@@ -52,7 +52,7 @@ def test_from_search_to_click_to_triads(running_service: Callable[..., Any]) -> 
         ("a red circle", second["answers"][0]["id"], "1"),
     }
     events = httpx.get(
-        f"{service.url}{SCENES}/clicks", params={"events": True, "format": "jsonl"}, headers=service.headers
+        f"{service.url}{SCENES}/clicks", params={"what": "events", "format": "jsonl"}, headers=service.headers
     )
     lines = [json.loads(line) for line in events.text.splitlines()]
     assert [(line["position"], line["kind"], line["shown"]) for line in lines] == [
@@ -64,13 +64,13 @@ def test_from_search_to_click_to_triads(running_service: Callable[..., Any]) -> 
     assert {line["retriever"] for line in lines} == {first["retriever"]["name"]}
 
 
-@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
-@pytest.mark.parametrize("what", [{}, {"events": True}, {"impressions": True}])
-def test_an_empty_log_exports_an_empty_table(
-    shared_service: Callable[..., Any], format: str, what: dict[str, bool]
-) -> None:
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("what", ["triads", "events", "impressions"])
+def test_an_empty_log_exports_an_empty_table(shared_service: Callable[..., Any], format: str, what: str) -> None:
     service = shared_service()
-    answer = httpx.get(f"{service.url}{SCENES}/clicks", params={"format": format, **what}, headers=service.headers)
+    answer = httpx.get(
+        f"{service.url}{SCENES}/clicks", params={"format": format, "what": what}, headers=service.headers
+    )
     assert answer.status_code == 200
     assert int(answer.headers["content-length"]) == len(answer.content)
 
@@ -83,7 +83,7 @@ def test_texts_and_pictures_are_logged_with_their_target(running_service: Callab
     similar = asked(service, f"item:{answer['id']}")
     assert clicked(service, similar, 0).status_code == 201
     lines = httpx.get(
-        f"{service.url}{SCENES}/clicks?events=true&format=jsonl", headers=service.headers
+        f"{service.url}{SCENES}/clicks?what=events&format=jsonl", headers=service.headers
     ).text.splitlines()
     events = [json.loads(line) for line in lines]
     assert [(event["target"], event["caption_id"]) for event in events] == [
@@ -110,8 +110,8 @@ def test_wrong_clicks_are_refused(running_service: Callable[..., Any]) -> None:
         answer = clicked(service, found, 0, **changes)
         assert (answer.status_code, answer.json()["type"]) == (status, f"/problems/{kind}"), changes
         assert answer.headers["content-type"].startswith("application/problem+json")
-    both = httpx.get(f"{service.url}{SCENES}/clicks?events=true&impressions=true", headers=service.headers)
-    assert both.status_code == 422
+    unknown = httpx.get(f"{service.url}{SCENES}/clicks?what=both", headers=service.headers)
+    assert unknown.status_code == 422
     for days in ("0", "-1", "x", "99999999"):
         log = f"{service.url}{SCENES}/query-log?days={days}"
         assert httpx.get(log, headers=service.headers).status_code == 422

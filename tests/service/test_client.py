@@ -200,7 +200,7 @@ def test_clicks_and_the_log(client: Client) -> None:
     search = client.search("a red boat", limit=3)
     client.click(search_id=search.search_id, item=search.answers[1].id, position=search.answers[1].rank, kind="open")
     assert b"a red boat" in client.clicks("csv")
-    assert b"open" in client.clicks("jsonl", events=True)
+    assert b"open" in client.clicks("jsonl", what="events")
     other = client.search("a red boat", limit=3, log=False)
     assert other.search_id is None
     assert client.query_log(days=7).clicks == 1

@@ -102,7 +102,7 @@ def test_a_video_is_served_from_its_moments(client: httpx.Client, tmp_path: Path
 def index(client: Any) -> dict[str, Any]:
     """Do what the process of a job does, without the seconds that a process takes to start."""
     with Collection.open(client.folder / ".diptych") as collection:
-        return JOB_FUNCTIONS["index"](collection, {}, Reporter())
+        return JOB_FUNCTIONS["index"](collection, Reporter())
 
 
 def test_a_job_names_the_kinds_that_it_could_not_read(client: Any) -> None:

@@ -133,7 +133,7 @@ def test_only_so_many_finished_jobs_are_kept(jobs: JobStore, monkeypatch: pytest
 
 
 def test_progress_is_written_about_once_a_second(own_scene_collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(collection: Collection, parameters: Any, reporter: Reporter) -> dict[str, Any]:
+    def work(collection: Collection, reporter: Reporter) -> dict[str, Any]:
         ends = time.monotonic() + 1.5
         while time.monotonic() < ends:
             reporter.advance(int(1e6 * (ends - time.monotonic())), 1, "working")

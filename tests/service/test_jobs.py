@@ -45,7 +45,7 @@ def ended(client: httpx.Client, job: dict[str, Any], seconds: float = 60) -> dic
 def done_here(client: Any, kind: JobKind, **parameters: Any) -> dict[str, Any]:
     """Do what the process of a job does, without the seconds that a process takes to start; return the result."""
     with Collection.open(client.folder / ".diptych") as collection:
-        return JOB_FUNCTIONS[kind](collection, parameters, Reporter())
+        return JOB_FUNCTIONS[kind](collection, Reporter(), **parameters)
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
     reporter = Reporter()
     with Collection.open(folder) as collection:
         with pytest.raises(InvalidInputError, match="has no click"):
-            JOB_FUNCTIONS["learn"](collection, {}, reporter)
+            JOB_FUNCTIONS["learn"](collection, reporter)
         assert reporter.progress == (0, 0, "reading the clicks")
         items = [item.id for item in collection][:3]
         with ClickLog(collection.store) as log:
@@ -147,11 +147,11 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
                 best_probability=0.5,
             )
             log.record_click(search_id=str(search), item=items[1], position=2, kind="open")
-        dry = JOB_FUNCTIONS["learn"](collection, {"dry_run": True}, reporter)
+        dry = JOB_FUNCTIONS["learn"](collection, reporter, dry_run=True)
         assert dry["record"]["action"] == "kept"
         assert "collect clicks on" in dry["record"]["reason"]
         assert collection.retriever_history() == []
-        done = JOB_FUNCTIONS["learn"](collection, {"held_out": 0.3}, reporter)
+        done = JOB_FUNCTIONS["learn"](collection, reporter, held_out=0.3)
         assert [record.action for record in collection.retriever_history()] == ["kept"]
         assert done["record"]["action"] == "kept"
 

@@ -15,10 +15,6 @@ from diptych.service.maps import has_map, make_map, map_path, plane, read_map
 from diptych.space import SPACE_NAMES, Space
 
 
-class StoppedError(Exception):
-    pass
-
-
 @pytest.fixture
 def collection(own_scene_collection: Path) -> Iterator[Collection]:
     with Collection.open(own_scene_collection / ".diptych") as opened:
@@ -78,23 +74,6 @@ def test_the_same_seed_gives_the_same_map(collection: Collection) -> None:
     first = made(3)
     assert made(3) == first
     assert {point["id"] for point in made(4)} != {point["id"] for point in first}
-
-
-def test_progress_is_told_and_can_stop_the_work(collection: Collection) -> None:
-    told: list[tuple[int, int]] = []
-    make_map(collection, lambda done, total: told.append((done, total)), most=40)
-    assert told[0][0] == 0
-    assert told[-1][0] == told[-1][1]
-    path = map_path(collection, collection.retriever.fingerprint)
-    before = path.read_bytes()
-
-    def stop(done: int, total: int) -> None:
-        raise StoppedError
-
-    with pytest.raises(StoppedError):
-        make_map(collection, stop, most=30)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("n_items", [0, 1, 2, 5])

@@ -82,17 +82,15 @@ def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -
     with Collection.open(folder) as collection:
         reporter = Reporter()
         with pytest.raises(InvalidInputError, match="uses this search model already"):
-            JOB_FUNCTIONS["rehearse"](collection, {"retriever": "scenes"}, reporter)
+            JOB_FUNCTIONS["rehearse"](collection, reporter, retriever="scenes")
         with pytest.raises(UnknownNameError, match="did you mean 'small'"):
-            JOB_FUNCTIONS["rehearse"](collection, {"retriever": "samll"}, reporter)
+            JOB_FUNCTIONS["rehearse"](collection, reporter, retriever="samll")
 
 
 def test_there_is_one_report_for_each_retriever(folder: Path) -> None:
     with Collection.open(folder) as collection:
         for seed in (0, 1):
-            JOB_FUNCTIONS["rehearse"](
-                collection, {"retriever": "small", "random_state": seed, "sample": 20}, Reporter()
-            )
+            JOB_FUNCTIONS["rehearse"](collection, Reporter(), retriever="small", random_state=seed, sample=20)
         (report,) = read_rehearsals(collection.store)
         assert report.random_state == 1
         older = report.model_copy(update={"made": "2001-01-01"}).model_dump_json()

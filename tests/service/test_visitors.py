@@ -60,7 +60,7 @@ def test_a_program_with_the_token_names_visitors_and_others_do_not(service: Any)
     assert page == carl, "a page has no other visitors than its own"
     click = {"search_id": found["search_id"], "item": found["answers"][0]["id"], "position": 1}
     assert httpx.post(service.url + CLICKS, json=click, headers=service.headers).status_code == 201
-    events = httpx.get(f"{service.url}{CLICKS}?events=true&format=jsonl", headers=service.headers).json()
+    events = httpx.get(f"{service.url}{CLICKS}?what=events&format=jsonl", headers=service.headers).json()
     assert events["visitor"] == page
 
 

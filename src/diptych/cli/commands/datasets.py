@@ -19,7 +19,7 @@ from diptych.cli.console.output import (
     results,
     whole,
 )
-from diptych.cli.console.progress import download_progress
+from diptych.cli.console.progress import Stages, download_progress
 from diptych.cli.options import Group, JsonOption, QuietOption, YesOption, complete_dataset
 from diptych.errors import InvalidInputError
 
@@ -127,7 +127,7 @@ def get(
             notes().print(f"{download.url} ({size}){note}", soft_wrap=True)
         notes().print(f"licence: {dataset.licence}\nfolder: {place}", soft_wrap=True)
     confirm("Download it?", yes=yes, told=f"{name} would be downloaded")
-    with download_progress(quiet=quiet) as progress:
+    with download_progress(Stages(quiet=quiet)) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
     missing = [file for file in dataset.files if not (place / file).exists()]
     if missing:

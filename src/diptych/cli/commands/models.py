@@ -22,7 +22,7 @@ from diptych.cli.console.output import (
     results,
 )
 from diptych.cli.console.paths import printable, shown_path
-from diptych.cli.console.progress import download_progress
+from diptych.cli.console.progress import Stages, download_progress
 from diptych.cli.options import DeviceOption, Group, JsonOption, QuietOption, YesOption, complete_model
 from diptych.errors import InvalidInputError, ModelFileError, counted
 
@@ -272,7 +272,7 @@ def _carried_out(
     confirm("Fetch?", yes=agreed, told=f"{plan.source.name} would be fetched")
     reached = ""
     try:
-        with download_progress(quiet=quiet) as show:
+        with download_progress(Stages(quiet=quiet)) as show:
 
             def progress(here: int, total: int) -> None:
                 nonlocal reached

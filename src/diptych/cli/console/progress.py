@@ -13,16 +13,13 @@ from typing import Protocol
 
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
-    TransferSpeedColumn,
 )
 
 from diptych.cli.console.output import notes
@@ -156,30 +153,7 @@ def _interrupts(task: Task) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def download_progress(*, quiet: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield what shows the bytes of each download on stderr: a bar in a terminal, a line now and then elsewhere.
-
-    >>> with download_progress(quiet=True) as show:
-    ...     show("getting a.zip", 10, 100)
-    """
-    console = notes()
-    bars: dict[str, TaskID] = {}
-    told = 0.0
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    is_plain = quiet or not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=is_plain) as progress:
-
-        def show(doing: str, done: int, total: int | None) -> None:
-            nonlocal told
-            if doing not in bars:
-                bars[doing] = progress.add_task(doing)
-            progress.update(bars[doing], completed=done, total=total)
-            now = time.monotonic()
-            if is_plain and not quiet and (now - told >= LINE_INTERVAL_S or done == total):
-                told = now
-                task = next(task for task in progress.tasks if task.id == bars[doing])
-                known = f" of {total / 1e6:,.1f}" if total is not None else ""
-                speed = f" at {task.speed / 1e6:,.1f} MB/s" if task.speed else ""
-                console.print(f"{doing}: {done / 1e6:,.1f}{known} MB{speed}{_left(task)}", soft_wrap=True)
-
-        yield show
+def download_progress(stages: Stages) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show each download as a stage that counts megabytes."""
+    with stage_by_stage(stages) as go_on:
+        yield lambda doing, done, total: go_on(f"{doing} (MB)", done // 10**6, (total or 0) // 10**6)

@@ -86,9 +86,7 @@ _CHUNK = 2**16
 
 _TYPES: dict[ExportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
-    "tsv": "text/tab-separated-values; charset=utf-8",
     "jsonl": "application/jsonl",
-    "parquet": "application/vnd.apache.parquet",
 }
 
 _TABLE = {
@@ -124,13 +122,15 @@ def record_click(
 def export_clicks(
     log: RequestClickLog,
     format: Annotated[ExportFormat, Query(description="The format of the table.")] = "csv",
-    events: Annotated[bool, Query(description="Every click, with its position, instead of counts.")] = False,
-    impressions: Annotated[bool, Query(description="Everything shown, clicked or not, counted by position.")] = False,
+    what: Annotated[
+        ExportKind,
+        Query(
+            description="triads: clicks counted by query and item; events: every click with its position; impressions: "
+            "everything shown, clicked or not, counted by position."
+        ),
+    ] = "triads",
 ) -> StreamingResponse:
     """Return the clicks counted by query and item, or one by one, or with all that was shown."""
-    if events and impressions:
-        raise Problem(422, "invalid-request", "Ask for events or for impressions, not for both at once.")
-    what: ExportKind = "events" if events else "impressions" if impressions else "triads"
     table = _write_table(log, what, format)
     headers = {
         "Content-Length": str(table.tell()),

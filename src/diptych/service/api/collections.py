@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
@@ -179,20 +179,16 @@ def get_map(hosted: Hosted, retriever: Annotated[RetrieverChoice, Query()] = Non
     known = {item.id for item in items}
     points = [point for point in kept["points"] if point["id"] in known]
     newest = max((item.updated_ns for item in items), default=0)
-    stale = bool(len(items) != kept["items_total"] or newest > kept["newest_ns"])
+    is_stale = len(items) != kept["items_total"] or newest > kept["newest_ns"]
+    shown, total = kept["items_in_map"], kept["items_total"]
+    notes = [f"A sample of {shown:,} of {total:,} items."] if shown < total else []
+    notes += ["Items have changed since the map was made; redraw it to see them."] if is_stale else []
     return MapDocument(
         retriever=retriever or source.name,
         made=kept["made"],
         items_in_map=len({point["id"] for point in points}),
         items_total=len(items),
-        stale=stale,
-        note=_map_note(kept, stale),
+        stale=is_stale,
+        note=" ".join(notes),
         points=points,
     )
-
-
-def _map_note(kept: dict[str, Any], stale: bool) -> str:
-    shown, total = kept["items_in_map"], kept["items_total"]
-    sampled = f"A sample of {shown:,} of {total:,} items. " if shown < total else ""
-    changed = "Items have changed since the map was made; redraw it to see them." if stale else ""
-    return (sampled + changed).strip()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.arrow import arrow_package
 from diptych.collection.store.dialect import Connection
 from diptych.collection.store.store import Store
 from diptych.data.text_files import written_cells
@@ -25,13 +24,12 @@ if TYPE_CHECKING:
     from diptych.collection.learning.search_log import SearchRow
 
 ExportKind = Literal["triads", "events", "impressions"]
-ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+ExportFormat = Literal["csv", "jsonl"]
 EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 _ROWS_AT_ONCE = 5_000
 _QUERIES_AT_ONCE = 200
 _SEARCHES_AT_ONCE = 2_000
-_NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
 Row = tuple[Any, ...]
 
 _EVENT_NAMES = (
@@ -170,9 +168,6 @@ def write_export(store: Store, stream: BinaryIO, what: str, format: str) -> int:
             count += len(batch)
             yield batch
 
-    if format == "parquet":
-        _write_parquet(stream, names, batches())
-        return count
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     try:
         if format == "jsonl":
@@ -180,7 +175,7 @@ def write_export(store: Store, stream: BinaryIO, what: str, format: str) -> int:
                 lines = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in batch)
                 text.write("".join(f"{line}\n" for line in lines))
         else:
-            writer = csv.writer(text, delimiter="," if format == "csv" else "\t", lineterminator="\n")
+            writer = csv.writer(text, lineterminator="\n")
             writer.writerow(names)
             for batch in batches():
                 writer.writerows(map(written_cells, batch))
@@ -188,16 +183,6 @@ def write_export(store: Store, stream: BinaryIO, what: str, format: str) -> int:
         # The stream belongs to the caller, who closes it.
         text.detach()
     return count
-
-
-def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Row]]) -> None:
-    pa = arrow_package("writing Parquet files")
-    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
-    with pa.parquet.ParquetWriter(stream, schema) as writer:
-        for batch in batches:
-            columns = zip(*batch, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
 def text_query_searches(store: Store) -> Iterator[SearchRow]:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 PROGRESS_SECONDS = 1.0
 LOCK_SECONDS = 600.0
-_REHEARSAL_SETTINGS = ("sample", "n_queries", "random_state")
 
 
 class Reporter:
@@ -54,23 +53,22 @@ class Reporter:
         """Say how much is done; the message stays until there is another."""
         self.progress = (done, total, self.progress[2] if message is None else message)
 
+    def follow(self, doing: str, done: int, total: int) -> None:
+        """Say what is being done and how much of it is done."""
+        self.advance(done, total, doing)
+
     def note(self, message: str) -> None:
         """Say what is being done, without a count."""
         self.advance(0, 0, message)
 
 
-def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def learn(collection: Collection, reporter: Reporter, *, dry_run: bool = False, **settings: float) -> dict[str, Any]:
     """Learn from what people clicked, and use what was learned where later searches are answered better."""
     from diptych.collection.learning import Learning, SearchLog
 
     reporter.note("reading the clicks")
     seen = SearchLog.from_searches(text_query_searches(collection.store))
-    settings = {name: parameters[name] for name in ("held_out", "alpha") if name in parameters}
-    report = Learning(collection, **settings).run(
-        seen,
-        dry_run=bool(parameters.get("dry_run", False)),
-        progress=lambda doing, done, total: reporter.advance(done, total, doing),
-    )
+    report = Learning(collection, **settings).run(seen, dry_run=dry_run, progress=reporter.follow)
     return learning_result(report)
 
 
@@ -80,14 +78,14 @@ def learning_result(report: LearningReport) -> dict[str, Any]:
     return {"record": record, "notes": list(report.notes)}
 
 
-JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]]
+JobFunction = Callable[..., dict[str, Any]]
 
 # Between two of these, others may write.
 _CHUNK = 256
 _NAMED_FAILURES = 50
 
 
-def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def index(collection: Collection, reporter: Reporter, *, remove_missing: bool = True) -> dict[str, Any]:
     """Bring a collection up to date with the pictures in its root."""
     unreadable: dict[str, str] = {}
     reporter.note("looking for pictures")
@@ -104,7 +102,7 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
         progress = _counting(reporter, "adding pictures", done, len(found))
         report.include(collection.add([Record(path) for path in chunk], progress=progress))
         done += len(chunk)
-    if parameters.get("remove_missing", True):
+    if remove_missing:
         reporter.advance(done, len(found), "removing what is gone")
         report.removed += collection.remove_missing()
     kinds = unread_kinds(unreadable)
@@ -117,22 +115,22 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     }
 
 
-def train(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def train(
+    collection: Collection,
+    reporter: Reporter,
+    *,
+    method: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> dict[str, Any]:
     """Learn a retriever from a collection's captions, and use it where it passes the gate."""
     from diptych.collection.learning import Training, training_pairs
 
-    of_method = parameters.get("parameters") or {}
-    _refuse_files(of_method)
-    training = Training(collection, method=parameters.get("method"), parameters=of_method)
+    _refuse_files(parameters or {})
+    training = Training(collection, method=method, parameters=parameters or {})
     pairs = training_pairs(collection, reporter.note)
     reporter.note(f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts")
-    report = training.run(
-        pairs,
-        held_out=float(parameters.get("held_out", 0.2)),
-        seed=int(parameters.get("seed", 0)),
-        force=bool(parameters.get("force", False)),
-        reencoding=_counting(reporter, "giving every item its new point"),
-    )
+    report = training.run(pairs, reencoding=_counting(reporter, "giving every item its new point"), **how)
     return {
         "comparison": {**report.record.gate, "is_better": bool(report.comparison.is_better)},
         "reason": report.record.reason,
@@ -142,15 +140,14 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     }
 
 
-def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def reencode(collection: Collection, reporter: Reporter) -> dict[str, Any]:
     """Finish a change of retriever that was begun."""
     report = collection.reencode(progress=_counting(reporter, "reading every item with the new search model"))
     return _reencode_result(collection, report)
 
 
-def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def add_retriever(collection: Collection, reporter: Reporter, *, name: str) -> dict[str, Any]:
     """Give every item a point of another retriever as well."""
-    name = str(parameters.get("name"))
     if name not in READY_MADE:
         raise UnknownNameError("search model", name, READY_MADE)
     reporter.note(f"preparing the search model {name}")
@@ -161,15 +158,15 @@ def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporte
     return {"retriever": name, **_reencode_result(collection, report)}
 
 
-def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def draw_map(collection: Collection, reporter: Reporter, *, retriever: str | None = None) -> dict[str, Any]:
     """Draw the map of a collection."""
     from diptych.service.maps import make_map
 
     reporter.note("drawing the map")
-    return dict(make_map(collection, reporter.advance, retriever=parameters.get("retriever")))
+    return make_map(collection, retriever=retriever)
 
 
-def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def rehearse(collection: Collection, reporter: Reporter, *, retriever: str, **settings: int) -> dict[str, Any]:
     """Compare another retriever with the present one, keep the report, and return the outcome without any query.
 
     The latest report of each retriever that was tried is kept. Reports hold what people typed, so they are deleted with
@@ -177,21 +174,19 @@ def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Re
     """
     from diptych.collection.learning import Rehearsal, SearchLog
 
-    name = str(parameters.get("retriever"))
-    reporter.note(f"preparing the search model {name}")
-    settings = {setting: parameters[setting] for setting in _REHEARSAL_SETTINGS if setting in parameters}
-    rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
+    reporter.note(f"preparing the search model {retriever}")
+    rehearsal = Rehearsal(collection, _candidate(collection, retriever), **settings)
     store = collection.store
     seen = SearchLog.from_searches(text_query_searches(store)) if has_searches(store) else None
-    report = rehearsal.run(seen, progress=lambda doing, done, total: reporter.advance(done, total, doing))
+    report = rehearsal.run(seen, progress=reporter.follow)
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled}
+    kept = {**report.to_json(), "retriever": retriever, "made": made, "sampled": report.sampled}
     sql = (
         "INSERT INTO rehearsal (fingerprint, made, report) VALUES (?, ?, ?)"
         " ON CONFLICT (fingerprint) DO UPDATE SET made = excluded.made, report = excluded.report"
     )
     store.write(lambda db: db.run(sql, (report.new_fingerprint, made, json.dumps(kept))))
-    return {"retriever": name, "outcome": report.outcome, "verdict": list(report.verdict)}
+    return {"retriever": retriever, "outcome": report.outcome, "verdict": list(report.verdict)}
 
 
 def _candidate(collection: Collection, name: str) -> RetrieverProtocol:
@@ -210,16 +205,16 @@ def _ready_made(name: str) -> Retriever:
     return Retriever.default() if name == "default" else Retriever.ready_made(name)
 
 
-def read_text(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def read_text(collection: Collection, reporter: Reporter) -> dict[str, Any]:
     """Read the words that stand in the pictures."""
     report = collection.read_text(progress=_counting(reporter, "reading the text in pictures"))
     return _result(collection, report.skipped, read=report.read, known=report.known, with_text=report.with_text)
 
 
-def regions(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+def regions(collection: Collection, reporter: Reporter, *, retriever: str | None = None) -> dict[str, Any]:
     """Look at parts of the pictures."""
     progress = _counting(reporter, "looking at parts of pictures")
-    report = collection.add_regions(parameters.get("retriever"), progress=progress)
+    report = collection.add_regions(retriever, progress=progress)
     return _result(collection, report.skipped, read=report.read, known=report.known)
 
 
@@ -250,10 +245,7 @@ def _refuse_files(of_method: Mapping[str, Any]) -> None:
 def _counting(
     reporter: Reporter, doing: str, start: int = 0, total: int | None = None
 ) -> Callable[[AddProgress], None]:
-    def advance(step: AddProgress) -> None:
-        reporter.advance(start + step.done, step.total if total is None else total, doing)
-
-    return advance
+    return lambda step: reporter.advance(start + step.done, step.total if total is None else total, doing)
 
 
 def _result(collection: Collection, reasons: Mapping[str, str], **counts: int) -> dict[str, Any]:
@@ -288,7 +280,7 @@ def run(collection: Collection, job: Job) -> int:
     follower.start()
     result, error = None, None
     try:
-        result = JOB_FUNCTIONS[job.kind](collection, job.parameters, reporter)
+        result = JOB_FUNCTIONS[job.kind](collection, reporter, **job.parameters)
     except DiptychError as problem:
         error = str(problem)
     except Exception as problem:

@@ -12,7 +12,7 @@ import { term } from "../parts/words.js";
 
 const DAYS = 30;
 const MOST_POSITIONS = 20;
-const FORMATS = ["csv", "tsv", "jsonl", "parquet"];
+const FORMATS = ["csv", "jsonl"];
 
 // The query with what can be seen in pictures marked; places count whole characters, as the service does.
 function marked({ query: words, visible }) {
@@ -131,7 +131,7 @@ class LogView {
   async save(button, format, events) {
     button.disabled = true;
     try {
-      const path = address(this.collection.name, "clicks") + query({ format, events: events ? "true" : undefined });
+      const path = address(this.collection.name, "clicks") + query({ format, what: events ? "events" : undefined });
       const headers = session.csrf ? { "X-Diptych-CSRF": session.csrf } : {};
       const answer = await fetch(path, { headers });
       if (!answer.ok) throw new Error((await answer.json()).detail);
