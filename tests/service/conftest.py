@@ -201,6 +201,19 @@ def running_service(own_scene_collection: Path) -> Iterator[Callable[..., Runnin
         service.stop()
 
 
+@pytest.fixture
+def service(running_service: Callable[..., RunningService]) -> RunningService:
+    """Return a server of the test's own scenes."""
+    return running_service()
+
+
+@pytest.fixture
+def client(service: RunningService) -> Iterator[httpx.Client]:
+    """Send the token to it."""
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module")
 def shared_service(
     scene_collection: Path, tmp_path_factory: pytest.TempPathFactory
@@ -242,6 +255,13 @@ def scene_service(scene_collection: Path, tmp_path_factory: pytest.TempPathFacto
     )
     yield service
     service.stop()
+
+
+@pytest.fixture
+def reader(scene_service: RunningService) -> Iterator[httpx.Client]:
+    """Only read, from the server of the module."""
+    with httpx.Client(base_url=scene_service.url, timeout=30) as opened:
+        yield opened
 
 
 def _collection_in(folder: Path) -> Path:

@@ -33,11 +33,6 @@ DELIBERATELY_ABSENT = {
 
 
 @pytest.fixture
-def service(running_service: Start) -> Any:
-    return running_service()
-
-
-@pytest.fixture
 def client(service: Any) -> Iterator[Client]:
     with Client(service.url, service.token) as opened:
         yield opened

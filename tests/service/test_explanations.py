@@ -14,11 +14,6 @@ from diptych.collection import Collection, Record
 SCORE_ERROR = 1e-3
 
 
-@pytest.fixture
-def service(running_service: Callable[..., Any]) -> Any:
-    return running_service()
-
-
 def ask(service: Any, **body: Any) -> httpx.Response:
     return httpx.post(f"{service.url}/v1/collections/scenes/explanations", json=body, timeout=30)
 

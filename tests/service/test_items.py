@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,6 @@ from diptych import Retriever
 from diptych.collection import Collection, Record
 from diptych.collection.store.sqlite import write_lock
 from tests.service.item_requests import ITEMS, PICTURES, Start, first_item, picture, problem
-
-
-@pytest.fixture
-def service(running_service: Start) -> Any:
-    return running_service()
-
-
-@pytest.fixture
-def client(service: Any) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(scene_service: Any) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=scene_service.url, timeout=30) as opened:
-        yield opened
 
 
 def listed(reader: httpx.Client, **asked: str) -> list[str]:

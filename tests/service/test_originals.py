@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +9,6 @@ import pytest
 
 from diptych.collection import Collection
 from tests.service.item_requests import ITEMS, Start, first_item, picture, problem
-
-
-@pytest.fixture
-def service(running_service: Start) -> Any:
-    return running_service()
-
-
-@pytest.fixture
-def client(service: Any) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(scene_service: Any) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=scene_service.url, timeout=30) as opened:
-        yield opened
 
 
 def test_thumbnails_are_kept_by_browsers(reader: httpx.Client) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,17 +19,6 @@ from diptych.service.security.limits import ConcurrencyLimit
 from diptych.service.settings import Limits
 from diptych.service.uploads import UploadStore
 from tests.service.item_requests import ITEMS, PICTURES, Start, picture, problem
-
-
-@pytest.fixture
-def service(running_service: Start) -> Any:
-    return running_service()
-
-
-@pytest.fixture
-def client(service: Any) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from diptych.service import Client
 
 SEARCH, CLICKS = "/v1/collections/scenes/search", "/v1/collections/scenes/clicks"
-
-
-@pytest.fixture
-def service(running_service: Callable[..., Any]) -> Any:
-    return running_service()
 
 
 def logged(service: Any) -> list[str | None]:

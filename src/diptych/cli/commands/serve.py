@@ -176,23 +176,18 @@ def named_roots(
     if roots:
         _check_given_for_each("--root", roots, collections)
         return dict(zip(collections, map(full_path, roots), strict=True))
-    named = {}
-    for (name, place), folder in zip(collections.items(), folders, strict=False):
-        given = full_path(folder)
-        if recorded_root(place).folder == given:
-            named[name] = given
-    return named
+    given = dict(zip(collections, map(full_path, folders), strict=False))
+    return {name: folder for name, folder in given.items() if recorded_root(collections[name]).folder == folder}
 
 
 def named_replicas(collections: Mapping[str, Path | str], replicas: Sequence[str]) -> dict[str, str]:
     """Return the addresses of the replicas that answer searches."""
-    if not replicas:
-        return {}
-    _check_given_for_each("--replica", replicas, collections)
-    for place in (*collections.values(), *replicas):
-        if not is_address(place):
-            raise InvalidInputError(f"{place} is a folder; --replica needs postgresql:// addresses")
-    return dict(zip(collections, replicas, strict=True))
+    if replicas:
+        _check_given_for_each("--replica", replicas, collections)
+        for place in (*collections.values(), *replicas):
+            if not is_address(place):
+                raise InvalidInputError(f"{place} is a folder; --replica needs postgresql:// addresses")
+    return dict(zip(collections, replicas, strict=False))
 
 
 def _check_given_for_each(option: str, given: Sequence[object], collections: Collection[object]) -> None:
