@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from diptych.cli.arguments import encoder_classes
-from diptych.cli.commands.methods import missing_for
 from diptych.data import describe_datasets
-from diptych.encoders import TfidfTopics
-from diptych.errors import MissingPackageError
 from diptych.models import model_classes
 from tests.cli.command_line import Run
 
@@ -83,10 +80,8 @@ def test_every_encoder_is_listed_with_its_side(run: Run) -> None:
     assert listed.keys() == encoder_classes().keys() >= {"ColourEdgeHistograms", "EfficientNetLite", "SentenceEncoder"}
     assert listed["ColourEdgeHistograms"]["encodes"] == "pictures"
     assert listed["LdaTopics"]["encodes"] == "texts"
-    assert listed["TfidfTopics"]["ready"]
     for entry in listed.values():
         assert entry["summary"].endswith(".")
-        assert entry["ready"] == (entry["needs"] is None)
 
 
 @pytest.mark.parametrize("name", ["ColourEdgeHistograms", "TfidfTopics"])
@@ -98,19 +93,3 @@ def test_an_encoder_in_detail(run: Run, name: str) -> None:
     for entry in card["parameters"]:
         assert entry["meaning"], f"{name} does not document {entry['name']}"
         assert entry["name"] in shown
-
-
-def test_what_an_encoder_lacks_is_the_command_to_type() -> None:
-    class Lacks(TfidfTopics):
-        learns = False
-
-        def transform(self, items: object) -> None:
-            raise MissingPackageError("reading words", "words==1.0")
-
-    class Takes(TfidfTopics):
-        def __init__(self, *, folder: str) -> None:
-            self.folder = folder
-
-    assert missing_for(Lacks) == "pip install words==1.0"
-    assert missing_for(Takes) == "folder=..."
-    assert missing_for(TfidfTopics) is None

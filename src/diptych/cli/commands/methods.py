@@ -21,7 +21,6 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import JsonOption, QuietOption
-from diptych.errors import DiptychError, MissingPackageError
 
 if TYPE_CHECKING:
     from diptych.encoders import Encoder
@@ -104,14 +103,13 @@ def encoders(
     if name is not None:
         card = _encoder_card(find_encoder(name))
         learns = "the training part" if card["learns"] else "nothing: it is ready made"
-        facts = {"Encodes": card["encodes"], "Learns from": learns, "Here": card["needs"] or "ready"}
-        _show(card["name"], card, facts, as_json=as_json)
+        _show(card["name"], card, {"Encodes": card["encodes"], "Learns from": learns}, as_json=as_json)
         return
     cards = [_encoder_card(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
     print_listing(
         [{name: value for name, value in card.items() if name != "parameters"} for card in cards],
-        [bold("encoder"), whole("encodes"), "here", "what it is"],
-        lambda card: (card["name"], card["encodes"], card["needs"] or "ready", card["summary"]),
+        [bold("encoder"), whole("encodes"), "what it is"],
+        lambda card: (card["name"], card["encodes"], card["summary"]),
         as_json=as_json,
     )
     if not as_json:
@@ -148,14 +146,13 @@ def _compare(
 
 
 def _encoder_card(encoder: type[Encoder]) -> dict[str, Any]:
-    described, needs = _described(encoder), missing_for(encoder)
+    described = _described(encoder)
+    has_defaults = all(parameter["default"] != "required" for parameter in described["parameters"])
     return {
         "name": encoder.__name__,
         "encodes": "pictures" if encoder.modality == "image" else "texts",
         # With some encoders it depends on the parameters.
-        "learns": bool(encoder.learns if _required(encoder) else encoder().learns),
-        "ready": needs is None,
-        "needs": needs,
+        "learns": bool(encoder().learns if has_defaults else encoder.learns),
         "summary": described["summary"],
         "parameters": described["parameters"],
     }
@@ -225,30 +222,3 @@ def meanings(described: type) -> dict[str, str]:
 def one_line(text: str) -> str:
     """Return text without line breaks and code marks."""
     return " ".join(text.replace("``", "").replace("`", "").split())
-
-
-def missing_for(encoder: type[Encoder]) -> str | None:
-    """Return what an encoder needs that is not here, None when it is ready; it is tried out."""
-    import numpy as np
-
-    required = _required(encoder)
-    if required:
-        return f"{required[0]}=..."
-    try:
-        example = encoder()
-        # Learning from texts may take long.
-        if example.learns and example.modality == "text":
-            _ = example.fingerprint
-        else:
-            # What it makes of it does not matter: it looks for its packages and weights.
-            example.fit_transform(["a boat"] if example.modality == "text" else [np.zeros((32, 32, 3), dtype=np.uint8)])
-    except MissingPackageError as error:
-        return str(error).rpartition(": ")[2]
-    except DiptychError as error:
-        # One item may be too little to learn from, which says nothing about the machine.
-        return None if encoder.learns else str(error)
-    return None
-
-
-def _required(encoder: type[Encoder]) -> list[str]:
-    return [about.name for about in inspect.signature(encoder).parameters.values() if about.default is about.empty]
