@@ -124,7 +124,7 @@ def searched_service(folder: Path, *options: str, has_jobs: bool = True) -> Iter
 
 def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
     """Let Schemathesis draw requests until the time is over."""
-    items = httpx.get(f"{url}/v1/collections/scenes/items?limit=3", headers=HEADERS).json()["items"]
+    items = httpx.get(f"{url}/v1/collections/scenes/items?limit=3", headers=HEADERS, timeout=60).json()["items"]
     config = folder / "schemathesis.toml"
     config.write_text(
         f'[parameters]\n"path.collection" = "scenes"\n"path.item_id" = {[item["id"] for item in items]!r}\n'
@@ -151,7 +151,7 @@ def attack(url: str, folder: Path, seconds: float, seed: int) -> None:
 def answers_by_status(url: str) -> Counter[str]:
     """Return how many requests the service has answered with each status."""
     counts: Counter[str] = Counter()
-    for line in httpx.get(f"{url}/metrics", headers=HEADERS).text.splitlines():
+    for line in httpx.get(f"{url}/metrics", headers=HEADERS, timeout=60).text.splitlines():
         if found := _COUNTED.match(line):
             counts[found["status"]] += int(float(found["count"]))
     return counts

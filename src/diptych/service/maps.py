@@ -61,7 +61,7 @@ def plane(space: Space, points: AnyArray, *, seed: int = 0) -> FloatArray:
 
     if space.name == "corrected":
         # Pictures and texts have their places by what they show, not by their corrections.
-        space, points = Space("dot"), points[:, :-2]
+        space, points = Space("euclidean"), points[:, :-2]
     distances = _distances(space, points)
     # Rounding leaves something of points that are all the same.
     if len(distances) < 2 or float(np.ptp(distances)) <= 1e-6:
