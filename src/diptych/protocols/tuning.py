@@ -273,6 +273,8 @@ def tune(
     more :
         What every fit is given beside the pairs, such as ``more_images``; a journal does not know it.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from diptych.data import Pairs
     >>> from diptych.models import CCA
