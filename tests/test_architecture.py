@@ -36,6 +36,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "estimators",
             "lazy_exports",
             "lru_cache",
+            "plugins",
             "space",
         }
     ),

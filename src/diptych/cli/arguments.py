@@ -17,6 +17,7 @@ from diptych.encoders.encoder import Modality
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import parameter_types
 from diptych.lazy_exports import import_exports
+from diptych.plugins import ENCODERS, installed_classes
 
 if TYPE_CHECKING:
     from diptych.retriever import Retriever
@@ -57,14 +58,15 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
 
 
 def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]]:
-    """Return every encoder that can be asked for by name, of pictures, of texts or of both.
+    """Return every encoder that can be asked for by name, of pictures, of texts or of both, plugins included.
 
     >>> "ColourEdgeHistograms" in encoder_classes("image"), "ColourEdgeHistograms" in encoder_classes("text")
     (True, False)
     """
+    further: dict[str, Any] = {cls.__name__: cls for cls in installed_classes(ENCODERS, Encoder)}  # type: ignore[type-abstract]
     return {
         name: found
-        for name, found in sorted(import_exports("diptych.encoders").items())
+        for name, found in sorted((further | import_exports("diptych.encoders")).items())
         if isinstance(found, type)
         and issubclass(found, Encoder)
         and not inspect.isabstract(found)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from diptych.models.query_bank import QueryBankNormalized as QueryBankNormalized
     from diptych.models.ranking import *
     from diptych.models.registry import find_model as find_model
+    from diptych.models.registry import installed_methods as installed_methods
     from diptych.models.registry import method_name as method_name
     from diptych.models.registry import model_classes as model_classes
     from diptych.models.semantic import *

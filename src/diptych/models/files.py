@@ -28,6 +28,7 @@ from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.estimators import BaseEstimator
 from diptych.lazy_exports import import_exports
+from diptych.plugins import ENCODERS, METHODS, installed_classes
 
 FORMAT = "diptych-model"
 FORMAT_VERSION = 2
@@ -80,6 +81,8 @@ class KnownClasses:
                 break
             for package in _PACKAGES:
                 import_exports(package)
+            for group in (METHODS, ENCODERS):
+                installed_classes(group, BaseEstimator)
         return next(iter([*same, *candidates]), None)
 
 

@@ -11,6 +11,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import clone, parameter_types
 from diptych.lazy_exports import import_exports
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
+from diptych.plugins import METHODS, installed_classes
 from diptych.space import Space
 
 
@@ -32,6 +33,11 @@ def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel
     return {method_name(cls): cls for cls in sorted(chosen, key=method_name)}
 
 
+def installed_methods(*among: Inputs) -> dict[str, type[CrossModalModel]]:
+    """Return the methods that other packages bring (entry points ``diptych.methods``) and that learn from ``among``."""
+    return {method_name(cls): cls for cls in installed_classes(METHODS, CrossModalModel) if cls.inputs in among}
+
+
 def method_name(cls: type[CrossModalModel]) -> str:
     """Turn a class name into its command-line name: ``MarginalSCM`` becomes ``marginal-scm``."""
     return cls.command_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
@@ -45,7 +51,8 @@ def find_model(
 ) -> type[CrossModalModel]:
     """Return the method called ``name``, whatever its case, hyphens or underscores; a typo gets a suggestion.
 
-    ``among`` says from what the method may learn; ``further`` are methods outside the package, by name.
+    ``among`` says from what the method may learn; ``further`` are methods outside the package, by name, beside those of
+    installed packages.
 
     >>> from diptych.models import find_model
     >>> find_model("marginal_SM").__name__
@@ -53,7 +60,8 @@ def find_model(
     >>> find_model("mnil", among=("features", "items")).__name__
     'MNiL'
     """
-    methods = {known: cls for inputs in among for known, cls in model_classes(inputs).items()} | dict(further or {})
+    methods = installed_methods(*among)
+    methods |= {known: cls for inputs in among for known, cls in model_classes(inputs).items()} | dict(further or {})
     plain = {_plain(known): cls for known, cls in methods.items()}
     if _plain(name) not in plain:
         _refuse_known(name)

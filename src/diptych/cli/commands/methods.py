@@ -40,7 +40,7 @@ def methods(
     as_json: JsonOption = False,
 ) -> None:
     """List the methods, or show one: when to use it."""
-    from diptych.models import find_model, model_classes
+    from diptych.models import find_model, installed_methods, model_classes
 
     if name is not None:
         cls = find_model(name, among=INPUTS)
@@ -48,7 +48,8 @@ def methods(
         facts = {"Learns from": _needs_text(card), "Use it for": card["when_to_use"]}
         _show(f"{card['name']} ({card['class']})", card, facts, as_json=as_json)
         return
-    classes = sorted(entry for inputs in INPUTS for entry in model_classes(inputs).items())
+    classes = [entry for inputs in INPUTS for entry in model_classes(inputs).items()]
+    classes = sorted([*classes, *installed_methods(*INPUTS).items()], key=lambda entry: entry[0])
     print_listing(
         [_method_outline(cls) for _, cls in classes],
         [bold("method"), whole("learns from"), "when to use it"],
