@@ -240,7 +240,7 @@ class Collection(CollectionReader):
         return n_stored
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
-        """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
+        """Add what is new or changed in a folder, by default the root; remove items whose files are gone or ignored."""
         self._state.root.check_trusted()
         base = self.root if folder is None else self._state.root.given(folder)
         if not base.is_dir():
@@ -251,7 +251,7 @@ class Collection(CollectionReader):
         return report
 
     def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
-        """Remove the items whose files are gone, all of them or those of a folder; return their paths."""
+        """Remove the items whose files are gone or ignored, all of them or those of a folder; return their paths."""
         return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
 
     def waiting_at_most(self, seconds: float) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from diptych.data.ignore_files import IgnoreFiles
 from diptych.data.remote_files import RemotePath, full_path, is_remote
 from diptych.errors import InvalidInputError, counted
 
@@ -191,10 +192,11 @@ def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable
     """Yield the picture files under a folder or an address such as s3://bucket/photos, in the order of their paths.
 
     A picture is a regular file, or a link to one, with one of the :func:`picture_suffixes`; nothing is opened, so pipes
-    and devices cannot block. Hidden files and folders are left out. A link to a folder is followed when the folder lies
-    elsewhere, and each folder is entered once, so links in a circle end. ``on_unreadable(path, reason)`` is told of
-    folders and links that cannot be read, and of pictures of kinds that cannot be read on this machine; without it they
-    are passed over.
+    and devices cannot block. Hidden files and folders are left out, and what ``.diptychignore`` names, in the syntax of
+    ``.gitignore``, in its folder or in those above (not at addresses). A link to a folder is followed when the folder
+    lies elsewhere, and each folder is entered once, so links in a circle end. ``on_unreadable(path, reason)`` is told
+    of folders and links that cannot be read, and of pictures of kinds that cannot be read on this machine; without it
+    they are passed over.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -225,7 +227,7 @@ def _walk_remote(root: RemotePath, on_unreadable: OnUnreadable) -> Iterator[Path
 
 def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
     suffixes = picture_suffixes()
-    real_root = root.resolve()
+    real_root, ignored = root.resolve(), IgnoreFiles()
     entered = {_key(os.stat(root))}
     # A stack of open listings instead of recursion: folders may nest deeper than Python's stack.
     listings = [iter(_entries(root, on_unreadable))]
@@ -236,6 +238,8 @@ def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
             continue
         path = Path(entry.path)
         try:
+            if ignored.is_ignored(path.absolute(), is_folder=entry.is_dir()):
+                continue
             if entry.is_dir():
                 if _is_new(entry, real_root, entered):
                     listings.append(iter(_entries(path, on_unreadable)))

@@ -26,7 +26,7 @@ from diptych.cli.options import (
     folder_or_address,
 )
 from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
-from diptych.errors import counted
+from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
@@ -56,6 +56,14 @@ def index(
             "--from",
             help="Fill FOLDER first, with the pictures and captions of a Hugging Face data set on disk, of Parquet "
             "files or of WebDataset shards.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Leave out what a pattern, as in .gitignore, names; FOLDER/.diptychignore keeps it for later runs. "
+            "Repeatable.",
         ),
     ] = None,
     label_folders: Annotated[
@@ -126,8 +134,16 @@ def index(
     folder has changed, or let it --watch.
     """
     from diptych.cli.indexing import IndexRequest, index_folder, unpack_into
+    from diptych.data.ignore_files import add_patterns
+    from diptych.data.remote_files import is_remote
 
     stages = Stages(quiet=quiet)
+    if exclude:
+        if is_remote(folder):
+            raise InvalidInputError(
+                "--exclude writes FOLDER/.diptychignore, and an address cannot have it; leave it out"
+            )
+        add_patterns(folder, exclude)
     if packed is not None:
         captions = unpack_into(folder, packed, captions)
     request = IndexRequest(

@@ -26,6 +26,9 @@ from diptych.collection.store.dialect import Connection
 from diptych.collection.store.items import items_after, items_by_id, items_by_name, put_unread_files, unread_files
 from diptych.collection.store.store import Store, put_setting, setting
 from diptych.collection.store.writing import TEXT, content_ids, put_items, remove_items
+from diptych.data.ignore_files import IgnoreFiles
+from diptych.data.picture_files import split_moment
+from diptych.data.remote_files import is_remote
 from diptych.errors import InvalidInputError, UnknownItemError
 
 FACTS = "facts"
@@ -152,9 +155,10 @@ class ItemChanges:
             self._store.write(partial(remove_items, ids=some), freeing=True)
 
     def remove_missing(self, base: Path | None) -> list[str]:
-        """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""
+        """Remove the items whose files are gone or ignored, of all or those of a folder, and return their paths."""
         self._root.check_trusted()
         below, after, missing = "" if base is None else os.path.join(base, ""), 0, dict[int, str]()
+        root, ignored = self._root.folder, IgnoreFiles()
         while True:
             sql = "SELECT id, path FROM item WHERE id > ? AND path IS NOT NULL ORDER BY id LIMIT ?"
             with self._store.reading() as db:
@@ -164,6 +168,9 @@ class ItemChanges:
             after = rows[-1][0]
             inside = {path: number for number, path in rows if os.path.join(self._root.folder, path).startswith(below)}
             missing |= {inside[path]: path for path in self._root.missing(list(inside))}
+            if not is_remote(root):
+                left_out = (path for path in inside if ignored.leaves_out(root / split_moment(path)[0], root))
+                missing |= {inside[path]: path for path in left_out}
         self._remove(list(missing))
         return list(missing.values())
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.collection.indexing.add_report import AddProgress, AddReport
 from diptych.collection.item import Item, Record
 from diptych.collection.packages import search_package
+from diptych.data.ignore_files import IgnoreFiles
 from diptych.data.picture_files import find_pictures, is_video, picture_suffixes, unread_reason
 from diptych.data.remote_files import is_remote
 from diptych.errors import CollectionBusyError, InvalidInputError
@@ -309,7 +310,10 @@ class FolderWatcher:
             path = self.folder / parent.relative_to(folder) / path.name
         if path == self.folder or not path.is_relative_to(self.folder):
             return None
-        return None if any(part.startswith(".") for part in path.relative_to(self.folder).parts) else path
+        if any(part.startswith(".") for part in path.relative_to(self.folder).parts):
+            return None
+        # Read anew each time: the file may have changed.
+        return None if IgnoreFiles().leaves_out(path, self.folder) else path
 
     def _bring_in(self, whole: Mapping[Path, Stamp], gone: Sequence[Path]) -> AddReport:
         """Add and remove; what cannot be written now waits again."""
