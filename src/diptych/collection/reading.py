@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from diptych.collection.store.listing import Order, Page
     from diptych.collection.store.model_history import LearningRecord
     from diptych.collection.store.suggestions import Suggestion
+    from diptych.collection.xmp_export import WrittenSidecars
 
 _ITEMS_AT_ONCE = 2000
 
@@ -478,6 +479,21 @@ class CollectionReader:
             write_items(target, kind, self, self.texts_in_pictures(), self.points("image") if points else None)
             return
         write_points(target, {side: self.points(side) for side in SIDES})
+
+    def export_xmp(
+        self,
+        target: str | os.PathLike[str] | None = None,
+        *,
+        filter: Filter | str | None = None,
+    ) -> WrittenSidecars:
+        """Write captions, labels and ratings to XMP files for other photo programs; pictures stay as they are.
+
+        ``photo.jpg.xmp`` goes beside ``photo.jpg``, or to the same place below ``target``. Files that another program
+        has written stay as they are and are named in what is returned.
+        """
+        from diptych.collection.xmp_export import write_sidecars
+
+        return write_sidecars(self.items(filter), self._state.root, None if target is None else Path(target))
 
     def export_pictures(
         self,

@@ -22,7 +22,9 @@ RUN_SUFFIXES = (".trec", ".run")
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")
+    ] = None,
     format: Annotated[
         ExportFormat | None,
         typer.Option(
@@ -45,6 +47,14 @@ def export(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export of pictures.")] = False,
+    xmp: Annotated[
+        bool,
+        typer.Option(
+            "--xmp",
+            help="Captions, labels and ratings as XMP files, beside the pictures or below the folder OUT; the pictures "
+            "stay as they are.",
+        ),
+    ] = False,
     points: Annotated[
         bool, typer.Option("--points", help="In Parquet: each item with the numbers of its picture.")
     ] = False,
@@ -57,7 +67,16 @@ def export(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Export items, or pictures as a folder, zip file or gallery."""
+    """Export items, pictures as a folder, zip file or gallery, or what is known of them as XMP files."""
+    if xmp:
+        with open_collection(collection, quiet=quiet) as opened:
+            done = opened.export_xmp(file, filter=filter)
+        for name in done.left_out:
+            Stages(quiet=quiet).note(f"left as it is, because another program wrote it: {printable(name)}")
+        print_outcome(f"{counted(done.written, 'XMP file')} written", done, as_json=as_json)
+        return
+    if file is None:
+        raise InvalidInputError("name the file to write: diptych export OUT; only --xmp can do without")
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     chosen = {"search": search, "filter": filter, "album": album, "saved": saved}
