@@ -45,6 +45,17 @@ class RetrieverBase(BaseEstimator):
     calibration_: Calibration
     comparison_: Comparison
 
+    def _repr_html_(self) -> str:
+        """Return the parts as a table, for notebooks."""
+        from html import escape
+
+        parts: dict[str, Any] = {"name": self.name}
+        for name in ("image_encoder", "text_encoder", "model", "comparison"):
+            value = getattr(self, f"{name}_", getattr(self, name, None))
+            parts[name.replace("_", " ")] = "not fitted" if value is None and name != "comparison" else value
+        rows = [f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in parts.items() if value]
+        return f"<table>{''.join(rows)}</table>"
+
     @property
     def space(self) -> Space:
         """How two points compare."""

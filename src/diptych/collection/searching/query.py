@@ -23,6 +23,8 @@ MAX_QUERY_CHARACTERS = 2_000
 """How many characters the words of a query have at most, those of all its terms together."""
 MAX_TERMS = 16
 """How many terms a query has at most."""
+MAX_SHOWN = 30
+"""How many answers a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,3 +348,12 @@ class Answers(Sequence[Answer]):
 
     def __getitem__(self, place: int | slice) -> Answer | tuple[Answer, ...]:
         return self.found[place]
+
+    def _repr_html_(self) -> str:
+        # Imported lazily: only notebooks show pictures here.
+        from diptych.collection.notebook import figures_html
+
+        nothing = f"no good match: nothing reaches {self.cutoff:.0%}; these are the nearest"
+        captions = [one.caption or "".join(one.item.captions[:1] if one.item else ()) for one in self]
+        shown = [(one.path, one.probability, said) for one, said in zip(self, captions, strict=True)]
+        return figures_html([*([nothing] if self.no_good_match else []), *self.notes], shown[:MAX_SHOWN])
