@@ -3,7 +3,8 @@
     python scripts/tune_networks.py --output build/tuned     # on a machine with a graphics card
     python scripts/distil_networks.py --tuned build/tuned --output build/distilled
     python scripts/build_shipped_retrievers.py --tuned build/distilled
-    python scripts/build_shipped_retrievers.py  # keeps the networks and the projections that it finds in the package
+    python scripts/build_shipped_retrievers.py  # keeps the networks and projections of the package; then match_line.py
+    python scripts/build_shipped_retrievers.py --measure  # asks the retrievers as they are
 
 needs Flickr8k, Pascal Sentence, the COCO pairs, Multi30k and Flickr8k's captions in other languages in DIPTYCH_DATA.
 The first two commands train networks and projections on the training photos. Then the retrievers are asked on
@@ -61,7 +62,6 @@ CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
 class Data(NamedTuple):
     """All pairs as features of one retriever's encoders; ``unseen`` are the pictures of Pascal's held-out classes."""
 
-    bank: tuple[AnyArray, AnyArray]
     test: dict[str, Pairs]
     pascal: Pairs
     unseen: AnyArray
@@ -78,12 +78,12 @@ def without_model(name: str) -> Retriever:
 
 
 def read_data(retriever: Retriever) -> Data:
-    """Encode everything that is asked, and a bank of training photos and captions, as many of each set."""
+    """Encode everything that is asked."""
     flickr, coco = load_dataset("flickr8k"), load_dataset("coco_pairs")
     pascal = retriever.featured(pascal_pairs())
     is_dev = np.isin(pascal.labels, sorted(set(pascal.labels.tolist()))[::2])
     test = {"Flickr8k": retriever.featured(flickr.test), "COCO": retriever.featured(coco.test)}
-    return Data(bank(retriever, flickr.train, coco.train), test, pascal, np.flatnonzero(~is_dev))
+    return Data(test, pascal, np.flatnonzero(~is_dev))
 
 
 def pascal_pairs() -> Pairs:
@@ -97,9 +97,10 @@ def pascal_pairs() -> Pairs:
     )
 
 
-def bank(retriever: Retriever, *training: Pairs) -> tuple[AnyArray, AnyArray]:
-    """Return the features of photos and of captions drawn from the training pairs."""
+def bank(retriever: Retriever) -> tuple[AnyArray, AnyArray]:
+    """Return the features of photos and of captions drawn from the training pairs, as many of each set."""
     photos, captions = [], []
+    training = [load_dataset(name).train for name in ("flickr8k", "coco_pairs")]
     for pairs in training:
         rng, count = np.random.default_rng(0), BANK_SIZE // len(training)
         photos += [pairs.images[place] for place in rng.permutation(pairs.n_images)[:count]]
@@ -125,11 +126,11 @@ def tuned_projections(name: str, heads: Mapping[str, AnyArray], tuning: Tuning) 
     return model
 
 
-def built(name: str, model: CrossModalModel, data: Data) -> Retriever:
+def built(name: str, model: CrossModalModel) -> Retriever:
     """Correct a model by the bank, calibrate it on development photos and write the retriever into the package."""
     retriever = without_model(name)
     retriever.model_ = QueryBankNormalized.of(
-        model, *data.bank, strength=STRENGTHS[0], text_strength=STRENGTHS[1], n_nearest=N_NEAREST
+        model, *bank(retriever), strength=STRENGTHS[0], text_strength=STRENGTHS[1], n_nearest=N_NEAREST
     )
     retriever.calibration_ = retriever.calibrated(load_dataset("flickr8k").dev, prior=PRIOR)
     retriever.save(SHIPPED_FOLDER / name)
@@ -167,6 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--tuned", type=Path, help="what distil_networks.py wrote; otherwise the package's projections")
+    chosen.add_argument("--measure", action="store_true", help="ask the retrievers of the package as they are")
     chosen.add_argument("--card", type=Path, help="write the card of the record into this file")
     arguments = parser.parse_args()
     if arguments.card:
@@ -182,8 +184,8 @@ def main() -> None:
         models = {name: Retriever.ready_made(name).model_.model_ for name in READY_MADE}
     asked = {}
     for name, model in models.items():
-        data = read_data(without_model(name))
-        retriever = built(name, model, data)
+        retriever = Retriever.ready_made(name) if arguments.measure else built(name, model)
+        data = read_data(retriever)
         asked[name] = ask(retriever, data)
         print(name, asked[name], flush=True)
         if name == "default":

@@ -109,6 +109,29 @@ def test_the_cut_off_refuses_as_much_nonsense_as_before() -> None:
     assert (found.n_rest, found.n_absent > 100) == (42, True)
 
 
+def test_a_model_beside_one_with_a_bank_decides_by_what_the_bank_knows() -> None:
+    lazy = load_dataset("scenes", n_train=140, n_test=20, size=32).train
+    scenes = Pairs([np.asarray(image) for image in lazy.images], lazy.texts, owners=lazy.owners)
+    parts = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": SentenceEncoder(), "cache": False}
+    bank = QueryBankNormalized(model=CCA(n_components=8, regularization=1.0), n_nearest=5)
+    present = Retriever(model=bank, **parts).fit(scenes.select(range(60)), baseline=None)
+    del present.comparison_
+    present.calibration_.presence_ = np.array([0.1, 0.02, 0.0, *np.linspace(-0.2, 0.2, 10)])
+    trained = Retriever(**parts).fit(scenes.select(range(60, 140)), baseline=present, force=True)
+    assert isinstance(trained.model_, JoinedModel)
+    asked = scenes.texts[:40]
+    points, before = trained.encode_texts(asked), present.encode_texts(asked)
+    np.testing.assert_allclose(trained.familiarity(points), present.familiarity(before), atol=1e-5)
+    # The same evidence counts as much, at the scale of the joined scores.
+    learned, known = trained.calibration_.presence_, present.calibration_.presence_
+    np.testing.assert_allclose(learned[1:], known[1:] * trained.model_.factors_[0], rtol=0.3)
+    least = np.column_stack([np.ones(40), np.full(40, np.log(80)), np.zeros(40), trained.familiarity(points)]) @ learned
+    expected = [float(trained.probability(score, "text_to_image")) for score in least]
+    assert [trained.cutoff_of(points[[row]], 80) for row in range(40)] == pytest.approx(expected)
+    found = trained.comparison_
+    assert found.refused_new >= found.refused_old
+
+
 def test_queries_for_nothing_are_others_than_those_that_are_measured_with() -> None:
     asked = absent_queries(Pairs(["1.jpg"], ["a red ball"]))
     assert len(asked) > 100

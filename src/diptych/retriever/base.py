@@ -88,10 +88,16 @@ class RetrieverBase(BaseEstimator):
 
     def cutoff_of(self, text: AnyArray, count: int, *, is_short: bool = False) -> float:
         """Return the cut-off of one text, given by its point, that looks for pictures among so many."""
-        model, calibration = self._require("calibration_").model_, self.calibration_
-        if isinstance(model, QueryBankNormalized) and hasattr(calibration, "presence_"):
-            return calibration.cutoff_of(model.familiarity(text)[0], count, is_short=is_short)
-        return self.cutoff_among(count, is_short=is_short)
+        calibration = self._require("calibration_").calibration_
+        known = self.familiarity(text) if hasattr(calibration, "presence_") else None
+        if known is None:
+            return self.cutoff_among(count, is_short=is_short)
+        return calibration.cutoff_of(known[0], count, is_short=is_short)
+
+    def familiarity(self, texts: AnyArray) -> FloatArray | None:
+        """Return what the bank of the model knows of texts, given by their points; None for a model without one."""
+        model = self._require("model_").model_
+        return model.familiarity(texts) if isinstance(model, QueryBankNormalized) else None
 
     def has_match(self, texts: Sequence[str], points: AnyArray, best: FloatArray, count: int) -> BoolArray:
         """Return which texts find a good match among so many pictures, given their points and best scores."""

@@ -13,8 +13,9 @@ from diptych.data import Pairs
 from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, bootstrap_difference, randomisation_test
+from diptych.models import QueryBankNormalized
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, short_queries
+from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, shared_quantile, short_queries
 from diptych.retriever.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _ENOUGH_HELD_OUT = 200
 _N_GIBBERISH = 50
 _PRIOR = 0.01
+# Of what is there, by the decision whether it is there at all.
+_MAY_BE_REFUSED = 0.05
 
 
 def with_distinguishing_labels(pairs: Pairs) -> Pairs:
@@ -100,8 +103,9 @@ class HeldOutTrial:
         self._rest_new: list[FloatArray] = []
         self._rest_chance = 0.0
         self._scores: list[HeldOutScores] = []
-        self._best_absent: list[FloatArray] = []
-        self._unknown: list[BoolArray] = []
+        self._scales: list[float] = []
+        self._margins_absent: list[FloatArray] = []
+        self._margins_there: list[FloatArray] = []
         self._refused_old: list[BoolArray] = []
         self._answered_old: list[BoolArray] = []
         self._sizes: list[int] = []
@@ -123,9 +127,7 @@ class HeldOutTrial:
         self._old.append(_per_picture(judged.evaluate(test), test.owners))
         if self._rest is not None:
             self._rest_new.append(self._known(new))
-            best, unknown = _best(new, pictures, self._absent)
-            self._best_absent.append(best)
-            self._unknown.append(unknown)
+            self._ask_new(new, pictures, test, featured)
             self._ask_present(judged, test)
 
     def comparison(self) -> Comparison:
@@ -146,15 +148,21 @@ class HeldOutTrial:
         return self._with_rest(found) if self._rest is not None else found
 
     def calibration(self) -> Calibration:
-        """Return the probabilities of held-out scores, with a cut-off that refuses nonsense as the present one did."""
+        """Return the probabilities of held-out scores, with a least match that refuses nonsense as the present did."""
         fitted = calibrate(self._scores, _PRIOR)
         if not self._refused_old or self._present is None:
             return fitted
-        found = np.sort(np.where(np.concatenate(self._unknown), 0.0, self._absent_probability(fitted)))
-        n_refused = int(np.concatenate(self._refused_old).sum())
-        count = int(np.median(self._sizes))
+        strange = np.sort(np.concatenate(self._margins_absent))
+        n_refused, count = int(np.concatenate(self._refused_old).sum()), int(np.median(self._sizes))
+        refused = strange[n_refused - 1] if n_refused else -np.inf
+        if self._scales:
+            there = shared_quantile(self._margins_there, _MAY_BE_REFUSED)
+            fitted.presence_ = self._present.calibration_.presence_ * np.mean(self._scales)
+            fitted.presence_[0] = max(there, np.nextafter(refused, np.inf))
+            return fitted
         # A little above the last one that has to be refused: between numbers, cut-offs go through logarithms.
-        among = max(fitted.cutoff_among(count), found[n_refused - 1] * (1 + 1e-6) if n_refused else 0.0)
+        last = float(fitted.probability(refused, "text_to_image")) * (1 + 1e-6)
+        among = max(fitted.cutoff_among(count), last)
         # Among more pictures nonsense scores more, with the new one as with the present one.
         numbers = np.unique([count, *np.geomspace(100, 100_000, 10).astype(int)])
         present = self._present.cutoff_among(count)
@@ -166,12 +174,13 @@ class HeldOutTrial:
     def _with_rest(self, found: Comparison) -> Comparison:
         assert self._present is not None
         fitted, count = self.calibration(), int(np.median(self._sizes))
-        cutoff = fitted.cutoff_among(count)
         old, new = self._known(self._present), np.mean(self._rest_new, axis=0)
-        refused = np.concatenate(self._unknown) | (self._absent_probability(fitted) < cutoff)
-        best = [part.text_to_image.max(axis=1) for part in self._scores]
-        best += [part.short.max(axis=1) for part in self._scores if part.short is not None]
-        answered = fitted.probability(np.concatenate(best), "text_to_image") >= cutoff
+
+        def are_matches(margins: Sequence[FloatArray]) -> BoolArray:
+            if self._scales:
+                return np.concatenate(margins) >= fitted.presence_[0]
+            return fitted.probability(np.concatenate(margins), "text_to_image") >= fitted.cutoff_among(count)
+
         found.set_params(
             rest_old=float(old.mean()),
             rest_new=float(new.mean()),
@@ -179,34 +188,57 @@ class HeldOutTrial:
             rest_low=max(bootstrap_difference(new, old).low, min(0.0, self._rest_chance - float(old.mean()))),
             n_rest=len(old),
             refused_old=float(np.concatenate(self._refused_old).mean()),
-            refused_new=float(refused.mean()),
+            refused_new=float(1 - are_matches(self._margins_absent).mean()),
             n_absent=len(self._absent),
             answered_old=float(np.concatenate(self._answered_old).mean()),
-            answered_new=float(answered.mean()),
+            answered_new=float(are_matches(self._margins_there).mean()),
         )
         return found
 
     def _ask_present(self, judged: RetrieverBase, test: Pairs) -> None:
         """Ask the present retriever as a search would: its points, and its decision whether there is a match."""
-        present = self._present
+        present, featured = self._present, judged.featured(test)
         assert present is not None
-        featured = judged.featured(test)
-        pictures = judged.images_to_points(featured.images)
+        pictures, answered = judged.images_to_points(featured.images), []
+        for texts, points, best, is_known in self._asked(judged, pictures, test, featured):
+            answered.append(np.asarray(is_known & present.has_match(texts, points, best, test.n_images)))
+        self._refused_old.append(~answered[0])
+        self._answered_old += answered[1:]
 
-        def answered(texts: Sequence[str], features: FloatArray) -> BoolArray:
-            points = judged.texts_to_points(features)
-            best = judged.space.compare(points, pictures, "text_query").max(axis=1)
+    def _ask_new(self, new: RetrieverBase, pictures: AnyArray, test: Pairs, featured: Pairs) -> None:
+        """Ask the new one the same: by how much best scores exceed what is asked of familiar and of strange texts.
+
+        Where the present one knows texts by its bank, the new one does so too, at the scale of its scores.
+        """
+        present, margins = self._present, []
+        assert present is not None
+        scale = _bank_scale(new, present)
+        for texts, points, best, is_known in self._asked(new, pictures, test, featured):
+            known = None if scale is None else new.familiarity(points)
+            if known is not None:
+                short = [float(present.is_short_query(text)) for text in texts]
+                evidence = np.column_stack([np.full(len(texts), np.log(test.n_images)), short, known])
+                best = best - evidence @ present.calibration_.presence_[1:] * scale
             # Words in which the encoder finds nothing have no match, as in every search.
-            is_known = np.any(features, axis=1)
-            return np.asarray(is_known & present.has_match(texts, points, best, test.n_images))
+            margins.append(np.where(is_known, best, -np.inf))
+        self._scales += [] if scale is None else [scale]
+        self._margins_absent.append(margins[0])
+        self._margins_there += margins[1:]
 
-        self._refused_old.append(~answered(self._absent, judged.query_features(self._absent)))
-        self._answered_old.append(answered(cast(Sequence[str], test.texts), np.asarray(featured.texts)))
-        if words := short_queries(test):
-            self._answered_old.append(answered(words, judged.query_features(words)))
-
-    def _absent_probability(self, fitted: Calibration) -> FloatArray:
-        return fitted.probability(np.concatenate(self._best_absent), "text_to_image")
+    def _asked(
+        self, retriever: RetrieverBase, pictures: AnyArray, test: Pairs, featured: Pairs
+    ) -> Iterator[tuple[Sequence[str], AnyArray, FloatArray, BoolArray]]:
+        """Yield queries for nothing, captions and words: the texts, points, best scores, and which say anything."""
+        words = short_queries(test)
+        kinds: list[tuple[Sequence[str], FloatArray]] = [
+            (self._absent, retriever.query_features(self._absent)),
+            (cast(Sequence[str], test.texts), np.asarray(featured.texts)),
+            *([(words, retriever.query_features(words))] if words else []),
+        ]
+        for texts, features in kinds:
+            points = retriever.texts_to_points(features)
+            best = retriever.space.compare(points, pictures, "text_query").max(axis=1)
+            yield texts, points, best, np.any(features, axis=1)
 
     def _known(self, retriever: RetrieverBase) -> FloatArray:
         """Return how well each photograph of the package is found."""
@@ -228,11 +260,13 @@ def _photographs() -> Pairs:
     )
 
 
-def _best(retriever: RetrieverBase, pictures: AnyArray, queries: list[str]) -> tuple[FloatArray, BoolArray]:
-    """Return the best score of each query, and whether the encoder finds nothing in its words."""
-    features = retriever.query_features(queries)
-    scores = retriever.space.compare(retriever.texts_to_points(features), pictures, "text_query")
-    return scores.max(axis=1), ~np.any(features, axis=1)
+def _bank_scale(new: RetrieverBase, present: RetrieverBase) -> float | None:
+    """Return how many times larger scores of the bank's model are in the new one; None where there is no such bank."""
+    of_present = getattr(present.model_, "kept_", present.model_)
+    is_shared = isinstance(of_present, QueryBankNormalized) and getattr(new.model_, "kept_", None) is of_present
+    if not is_shared or not hasattr(present.calibration_, "presence_"):
+        return None
+    return float(new.model_.factors_[0] / getattr(present.model_, "factors_", (1.0,))[0])
 
 
 def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:

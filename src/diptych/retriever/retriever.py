@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 import diptych.retriever.model_selection as selection
+from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
 from diptych.encoders import (
@@ -30,7 +31,7 @@ from diptych.encoders import (
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.estimators import clone
-from diptych.models import ConSE, CrossModalModel, SharedSpace
+from diptych.models import ConSE, CrossModalModel, QueryBankNormalized, SharedSpace
 from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.item_model import ItemModel
 from diptych.retriever.base import RetrieverBase
@@ -230,6 +231,15 @@ class Retriever(RetrieverBase):
         # A score of a half is as likely right as wrong.
         made.calibration_ = Calibration.assumed(10.0, -5.0) if held_out is None else made.calibrated(held_out)
         return made
+
+    def familiarity(self, texts: AnyArray) -> FloatArray | None:
+        """Return what the bank of the model knows of texts, or that of the model which was there before it."""
+        model = self._require("model_").model_
+        if not (isinstance(model, selection.JoinedModel) and isinstance(model.kept_, QueryBankNormalized)):
+            return super().familiarity(texts)
+        # Points of the one before come first, and the last two numbers are none of its own.
+        width = model.kept_.text_bank_.shape[1] + 2
+        return model.kept_.familiarity(texts[:, :width] / np.sqrt(model.factors_[0]))
 
     @property
     def _recipe(self) -> CrossModalModel:
