@@ -81,8 +81,7 @@ def encoder_of(precision: str | None) -> EfficientNetLite:
     """Return the encoder of the default retriever, for which a random network lies in the cache."""
     encoder = EfficientNetLite(network="lite1-captions", precision=precision)
     network = RandomNetwork(**vars(lite_network.lite_network(encoder.network)))
-    make = lambda: network.model(in_eight_bits=precision is not None)  # noqa: E731
-    Network.made_once(encoder.network_name, make, encoder.threads)
+    Network.made_once(encoder.network_name, lambda: network.model(in_eight_bits=precision is not None), encoder.threads)
     return encoder
 
 

@@ -13,6 +13,7 @@ Where rclip or Transformers is missing there is nothing to compare.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import sqlite3
@@ -47,6 +48,7 @@ MIN_COSINE = 0.999
 BATCH = 16
 MODEL = "ViT-B-32-256-datacomp_s34b_b86k"
 VOCABULARY = "tokenizer/bpe_simple_vocab_16e6.txt.gz"
+CLIP_MEAN, CLIP_DEVIATION = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
 QUERY = "a dog"
 PHOTOGRAPHS = sorted((Path(diptych.__file__).parent / "data" / "photographs").rglob("*.jpg"))
 
@@ -157,7 +159,7 @@ def indexing(report: SpeedReport, paths: list[Path], n_large: int, room: Path) -
 def write_clip(folder: Path, side: int) -> Callable[[list[Path]], np.ndarray]:
     """Write CLIP ViT-B/32 at random, and return how Transformers encodes pictures with it."""
     import torch
-    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPTokenizer
+    from transformers import AutoImageProcessor, CLIPConfig, CLIPModel, CLIPTokenizer
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -167,9 +169,15 @@ def write_clip(folder: Path, side: int) -> Callable[[list[Path]], np.ndarray]:
     tokenizer = CLIPTokenizer(vocab=vocabulary, merges=[])
     text = {"vocab_size": len(vocabulary), "bos_token_id": vocabulary[marks[0]], "eos_token_id": vocabulary[marks[1]]}
     model = CLIPModel(CLIPConfig(text_config=text, vision_config={"image_size": side})).eval()
-    processor = CLIPImageProcessor(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
-    for part in (model, processor, tokenizer):
+    for part in (model, tokenizer):
         part.save_pretrained(folder)
+    size = {"size": {"shortest_edge": side}, "crop_size": {"height": side, "width": side}}
+    steps = {"do_resize": True, "do_center_crop": True, "do_rescale": True, "do_normalize": True, "resample": 3}
+    scale = {"rescale_factor": 1 / 255, "image_mean": CLIP_MEAN, "image_std": CLIP_DEVIATION}
+    config = {"image_processor_type": "CLIPImageProcessor", "do_convert_rgb": True, **size, **steps, **scale}
+    (folder / "preprocessor_config.json").write_text(json.dumps(config))
+    # Pillow's filters, which are there without torchvision.
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
 
     def encoded(paths: list[Path]) -> np.ndarray:
         rows = []

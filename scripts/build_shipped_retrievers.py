@@ -28,7 +28,7 @@ from safetensors.numpy import load_file
 from diptych.arrays import AnyArray
 from diptych.data import Pairs, load_dataset
 from diptych.encoders import EfficientNetLite, Encoder, MultilingualSentences, SideBySide
-from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
+from diptych.encoders.networks.weights import CHANGES_FOLDER
 from diptych.estimators import clone
 from diptych.models import ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever

@@ -100,6 +100,7 @@ FULL_FILES = frozenset(
         "encoders/text/test_languages.py",
         "encoders/text/test_multilingual_sentences.py",
         "encoders/text/test_sentence_encoder.py",
+        "encoders/text/test_text_encoders.py",
         "encoders/text/test_universal_sentence_encoder.py",
         "encoders/text/test_visualness.py",
         "encoders/text/test_word_vector_encoders.py",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class DiptychError(Exception):
@@ -56,6 +58,14 @@ class MissingPackageError(DiptychError, ImportError):
 
     def __init__(self, purpose: str, requirement: str, installer: str = "pip install") -> None:
         super().__init__(f"{purpose} needs a package that is not installed: {installer} {requirement}")
+
+
+def import_package(module: str, purpose: str, requirement: str) -> Any:
+    """Return a module of an optional package; without it, the error says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(purpose, requirement) from error
 
 
 class CollectionError(DiptychError):

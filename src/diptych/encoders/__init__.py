@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from diptych.encoders.text.visualness import VisualQuery as VisualQuery
     from diptych.encoders.text.visualness import VisualSpan as VisualSpan
     from diptych.encoders.text.visualness import imagenet_concepts as imagenet_concepts
-    from diptych.encoders.text.visualness import read_vocabulary as read_vocabulary
     from diptych.encoders.text.visualness import visual_share as visual_share
     from diptych.encoders.text.word_pipeline import WordPipeline as WordPipeline
     from diptych.encoders.text.word_pipeline import clean_query as clean_query

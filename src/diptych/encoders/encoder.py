@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, indexed_items
+from diptych.cluster import available_processors
 from diptych.errors import InvalidInputError
 from diptych.estimators import BaseEstimator
 
@@ -135,12 +136,8 @@ def _bytes_of(value: Any) -> bytes:
         return f"{value.shape}{value.dtype}".encode() + np.ascontiguousarray(value).tobytes()
     if isinstance(value, (list, tuple)) and any(isinstance(part, np.ndarray) for part in value):
         return b"".join(_bytes_of(part) for part in value)
-    return json.dumps(value, default=_named).encode()
-
-
-def _named(value: Any) -> str:
     # The words of an encoder also tell what only makes it fast, and nothing of what it has learned.
-    return value.fingerprint if isinstance(value, Encoder) else repr(value)
+    return json.dumps(value, default=lambda part: getattr(part, "fingerprint", None) or repr(part)).encode()
 
 
 def check_texts(texts: Sequence[str]) -> None:
@@ -162,12 +159,26 @@ def check_pictures(pictures: Sequence[Any], purpose: str) -> None:
         raise InvalidInputError(f"there are no pictures to {purpose}; pass at least one")
 
 
-def check_speed_parameters(batch_size: int, n_threads: int | None) -> None:
-    """Raise unless items can be encoded in such batches by so many threads."""
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise InvalidInputError(f"batch_size must be at least 1, got {batch_size!r}")
-    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
-        raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {n_threads!r}")
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchEncoder(Encoder):
+    """An encoder that takes ``batch_size`` items at once, in threads, by default one for each core."""
+
+    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+
+    batch_size: int = 32
+    n_threads: int | None = None
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that ``n_threads`` means on this machine."""
+        return self.n_threads if self.n_threads is not None else available_processors()
+
+    def check_parameters(self) -> None:
+        """Raise when a parameter cannot be used; subclasses add their own checks."""
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise InvalidInputError(f"batch_size must be at least 1, got {self.batch_size!r}")
+        if self.n_threads is not None and (not isinstance(self.n_threads, int) or self.n_threads < 1):
+            raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {self.n_threads!r}")
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,9 @@ def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
         fitted.cutoff_ = shared_quantile([best, probability([scores.max(axis=1) for scores in asked])], 0.05)
         count = min(scores.shape[1] for scores in asked)
         if count >= _ENOUGH_PICTURES:
-            found = probability([_best_of_fifths(scores) for scores in asked])
+            fifths = [np.array_split(np.random.default_rng(0).permutation(part.shape[1]), 5) for part in asked]
+            best_of = [[part[:, some].max(axis=1) for some in five] for part, five in zip(asked, fifths, strict=True)]
+            found = probability([np.median(each, axis=0) for each in best_of])
             few = min(shared_quantile([best, found], 0.05), fitted.cutoff_)
             fitted.cutoffs_ = np.array([[count / 5, count], [few, fitted.cutoff_]])
     judged = [(part.short, part.short_belong) for part in parts if part.short is not None]
@@ -347,12 +349,6 @@ def _findable(part: HeldOutScores) -> BoolArray:
     relevance = SharedLabel(np.eye(len(part.short), dtype=bool), part.short_belong.T)
     precisions = evaluate_scores(part.short, relevance, [AP()], empty="zero").values[AP()]
     return np.asarray(precisions >= 2 * part.short_belong.mean(axis=1))
-
-
-def _best_of_fifths(scores: FloatArray) -> FloatArray:
-    """Return the best score of each query among a fifth of the pictures: the median over the fifths."""
-    fifths = np.array_split(np.random.default_rng(0).permutation(scores.shape[1]), 5)
-    return np.asarray(np.median([scores[:, fifth].max(axis=1) for fifth in fifths], axis=0))
 
 
 def short_queries(pairs: Pairs) -> list[str]:

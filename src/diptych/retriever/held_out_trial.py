@@ -127,8 +127,7 @@ class HeldOutTrial:
         self._old.append(_per_picture(judged.evaluate(test), test.owners))
         if self._rest is not None:
             self._rest_new.append(self._known(new))
-            self._ask_new(new, pictures, test, featured)
-            self._ask_present(judged, test)
+            self._ask(new, pictures, judged, test, featured)
 
     def comparison(self) -> Comparison:
         """Return what was found."""
@@ -178,7 +177,7 @@ class HeldOutTrial:
 
         def are_matches(margins: Sequence[FloatArray]) -> BoolArray:
             if self._scales:
-                return np.concatenate(margins) >= fitted.presence_[0]
+                return np.concatenate(margins) >= float(fitted.presence_[0])
             return fitted.probability(np.concatenate(margins), "text_to_image") >= fitted.cutoff_among(count)
 
         found.set_params(
@@ -195,33 +194,27 @@ class HeldOutTrial:
         )
         return found
 
-    def _ask_present(self, judged: RetrieverBase, test: Pairs) -> None:
-        """Ask the present retriever as a search would: its points, and its decision whether there is a match."""
-        present, featured = self._present, judged.featured(test)
-        assert present is not None
-        pictures, answered = judged.images_to_points(featured.images), []
-        for texts, points, best, is_known in self._asked(judged, pictures, test, featured):
-            answered.append(np.asarray(is_known & present.has_match(texts, points, best, test.n_images)))
-        self._refused_old.append(~answered[0])
-        self._answered_old += answered[1:]
+    def _ask(self, new: RetrieverBase, pictures: AnyArray, judged: RetrieverBase, test: Pairs, featured: Pairs) -> None:
+        """Ask both as a search would: whether the present one finds a match, and by how much the new one's is better.
 
-    def _ask_new(self, new: RetrieverBase, pictures: AnyArray, test: Pairs, featured: Pairs) -> None:
-        """Ask the new one the same: by how much best scores exceed what is asked of familiar and of strange texts.
-
-        Where the present one knows texts by its bank, the new one does so too, at the scale of its scores.
+        Where the present one knows texts by its bank, the new one does so too, at the scale of its scores: more is
+        asked of strange texts than of familiar ones.
         """
-        present, margins = self._present, []
+        present, seen, answered, margins = self._present, judged.featured(test), [], []
         assert present is not None
+        for texts, points, best, is_known in self._asked(judged, judged.images_to_points(seen.images), test, seen):
+            answered.append(np.asarray(is_known & present.has_match(texts, points, best, test.n_images)))
         scale = _bank_scale(new, present)
         for texts, points, best, is_known in self._asked(new, pictures, test, featured):
-            known = None if scale is None else new.familiarity(points)
-            if known is not None:
+            if scale is not None and (known := new.familiarity(points)) is not None:
                 short = [float(present.is_short_query(text)) for text in texts]
                 evidence = np.column_stack([np.full(len(texts), np.log(test.n_images)), short, known])
                 best = best - evidence @ present.calibration_.presence_[1:] * scale
             # Words in which the encoder finds nothing have no match, as in every search.
             margins.append(np.where(is_known, best, -np.inf))
         self._scales += [] if scale is None else [scale]
+        self._refused_old.append(~answered[0])
+        self._answered_old += answered[1:]
         self._margins_absent.append(margins[0])
         self._margins_there += margins[1:]
 
@@ -266,7 +259,8 @@ def _bank_scale(new: RetrieverBase, present: RetrieverBase) -> float | None:
     is_shared = isinstance(of_present, QueryBankNormalized) and getattr(new.model_, "kept_", None) is of_present
     if not is_shared or not hasattr(present.calibration_, "presence_"):
         return None
-    return float(new.model_.factors_[0] / getattr(present.model_, "factors_", (1.0,))[0])
+    scales = [getattr(retriever.model_, "factors_", (1.0,))[0] for retriever in (new, present)]
+    return float(scales[0] / scales[1])
 
 
 def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray, unit_rows
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError, import_package
 from diptych.retriever.retriever import Retriever
 
 
@@ -34,10 +33,7 @@ class MTEBModel:
     @property
     def mteb_model_meta(self) -> Any:
         """What the model takes, and the names under which the library files its results."""
-        try:
-            described: Any = import_module("mteb.models.model_meta").ModelMeta
-        except ImportError as error:
-            raise MissingPackageError("describing a model to MTEB", "mteb") from error
+        described = import_package("mteb.models.model_meta", "describing a model to MTEB", "mteb").ModelMeta
         names = {"name": f"diptych/{self.retriever.name}", "revision": self.retriever.fingerprint}
         return described.create_empty(names | {"modalities": ["image", "text"]})
 

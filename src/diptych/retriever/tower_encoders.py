@@ -111,10 +111,10 @@ class ImageTower(ImageEncoder):
             return super().from_sources(features)
         return self._points(self.encoder.from_sources(features))
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """The dimensions of the model's space."""
-        return self._width
+        return int(self.encode_prepared([self.prepare(np.zeros((8, 8, 3), dtype=np.uint8))]).shape[1])
 
     @property
     def reading_side(self) -> int:
@@ -137,10 +137,6 @@ class ImageTower(ImageEncoder):
         if isinstance(self.model, ItemModel) and self.model.takes_pictures:
             return self.model
         raise InvalidInputError(f"this {type(self.model).__name__} takes features; give the tower their encoder")
-
-    @cached_property
-    def _width(self) -> int:
-        return int(self.encode_prepared([self.prepare(np.zeros((8, 8, 3), dtype=np.uint8))]).shape[1])
 
     @cached_property
     def _digest(self) -> str:

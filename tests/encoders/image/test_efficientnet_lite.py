@@ -14,8 +14,7 @@ from sklearn.base import clone
 from diptych.data.folders import cache_folder, data_folder
 from diptych.encoders import EfficientNetLite, ImageNetLabels, imagenet_labels
 from diptych.encoders.image.lite_network import lite_network
-from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
-from diptych.encoders.networks.weight_files import read_torch_weights
+from diptych.encoders.networks.weights import CHANGES_FOLDER, read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, UnknownNameError
 
 

@@ -11,7 +11,7 @@ import diptych.data
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.image.lite_network import FloatLayers, Int8Layers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.weight_changes import read_arrays
+from diptych.encoders.networks.weights import read_arrays
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever, precision
 from diptych.retriever.precision import encoder_in_eight_bits, in_eight_bits, in_precision, precision_of

@@ -24,12 +24,6 @@ def test_english_goes_through_both_networks_and_the_rest_through_one() -> None:
     assert not features[[1, 2], :384].any()
 
 
-def test_a_text_is_encoded_alone_as_among_others() -> None:
-    encoder = MultilingualSentences()
-    alone = np.vstack([encoder.transform([text]) for text in TEXTS])
-    np.testing.assert_allclose(alone, encoder.transform(TEXTS), atol=1e-5)
-
-
 def test_a_copy_in_another_process_gives_the_same() -> None:
     encoder = MultilingualSentences(n_threads=1)
     features = encoder.transform(TEXTS[:2])

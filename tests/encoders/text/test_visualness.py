@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.encoders import Visualness, clean_query, imagenet_concepts, read_vocabulary, visual_share
+from diptych.encoders import Visualness, clean_query, imagenet_concepts, visual_share
 from diptych.encoders.text.visualness import concept_names, named_concept
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, query_words
 from diptych.errors import InvalidInputError
@@ -193,21 +192,6 @@ def test_shares_refuse_what_does_not_fit() -> None:
         visual_share([0.5], 0.5, [1, 2])
     with pytest.raises(InvalidInputError, match="not negative"):
         visual_share([0.5], 0.5, [-1])
-
-
-def test_a_vocabulary_is_read_line_by_line(tmp_path: Path) -> None:
-    file = tmp_path / "products.txt"
-    file.write_bytes("\ufeff# shoes\nAir Max 90\n\n  Pegasus  # the running shoe\n".encode())
-    assert read_vocabulary(file) == ("Air Max 90", "Pegasus")
-    assert Visualness(read_vocabulary(file), concepts=[]).of("cheap air max 90").visualness == 0.75
-    file.write_text("\n# nothing\n")
-    with pytest.raises(InvalidInputError, match="has no names"):
-        read_vocabulary(file)
-    file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidInputError, match="UTF-8"):
-        read_vocabulary(file)
-    with pytest.raises(InvalidInputError, match="cannot read"):
-        read_vocabulary(tmp_path / "missing.txt")
 
 
 @pytest.mark.parametrize(

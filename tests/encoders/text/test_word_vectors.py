@@ -28,14 +28,6 @@ def write_text(path: Path, *, header: bool = False) -> Path:
     return path
 
 
-def write_binary(path: Path, *, line_breaks: bool) -> Path:
-    end = b"\n" if line_breaks else b""
-    words = [word.replace(" ", "_") for word in WORDS]
-    entries = [word.encode() + b" " + row.tobytes() + end for word, row in zip(words, VECTORS, strict=True)]
-    path.write_bytes(b"5 7\n" + b"".join(entries))
-    return path
-
-
 def write_archive(path: Path) -> Path:
     np.savez(path, words=np.array(WORDS), vectors=VECTORS.astype(np.float16))
     return path
@@ -46,13 +38,6 @@ def write_archive(path: Path) -> Path:
 def test_text_files(tmp_path: Path, name: str, header: bool) -> None:
     table = load_word_vectors(write_text(tmp_path / name, header=header))
     assert table.words == tuple(WORDS)
-    np.testing.assert_array_equal(table.vectors, VECTORS)
-
-
-@pytest.mark.parametrize("line_breaks", [False, True])
-def test_binary_files(tmp_path: Path, line_breaks: bool) -> None:
-    table = load_word_vectors(write_binary(tmp_path / "word2vec.bin", line_breaks=line_breaks))
-    assert table.words == ("the", "boat", "Paris", "san_francisco", "été")
     np.testing.assert_array_equal(table.vectors, VECTORS)
 
 
@@ -100,16 +85,13 @@ def boastful_archive() -> bytes:
         ("words.txt", b"boat 1 2 3\ncat 1 x 3\n", "line 2 of"),
         ("empty.txt", b"", "holds no word vectors"),
         ("infinite.txt", b"boat 1 inf\n", "NaN or infinity"),
-        ("short.bin", b"2 3\nboat " + b"\0" * 12 + b"cat ", "cut short"),
-        ("boastful.bin", b"999999999999 300\nboat ", "cut short"),
-        ("none.bin", b"\x89PNG", "cut short"),
         ("boastful.txt", b"9 999999999999\nboat 1 2\n", "promises 999999999999 numbers"),
         ("long.txt", b"9 400000\nboat " + b"1 " * 400_000 + b"\n" + b"cat 1\n" * 9_999, "promises 400000 numbers"),
         ("infinite-digits.txt", b"1 " + b"9" * 5_000 + b"\n", "NaN or infinity"),
         ("boastful.npz", boastful_archive(), "does not hold word vectors: .* promises 1,200,000,000,000,000 bytes"),
         ("broken.npz", b"PK\x03\x04 nothing", "does not hold word vectors"),
         ("text.npz", b"no archive", "does not hold word vectors"),
-        ("table.csv", b"boat,1", r"must end in \.npz, \.txt, \.vec, \.bin"),
+        ("table.csv", b"boat,1", r"must end in \.npz, \.txt, \.vec"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -58,10 +58,7 @@ class EfficientNetLite(ConvolutionalEncoder):
     pixels: int | None = None
     precision: Literal["int8"] | None = None
 
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return N_FEATURES
+    n_features = N_FEATURES
 
     @property
     def side(self) -> int:
@@ -73,13 +70,6 @@ class EfficientNetLite(ConvolutionalEncoder):
         """The digest of the weight file, and of what training on captions and rounding to eight bits changed."""
         digest = self._known.digest
         return f"{digest} {digest_of_files((self._known.statistics_file,))}" if self.precision == "int8" else digest
-
-    @property
-    def network_name(self) -> str:
-        """The network, the digest of its weights, and the revision, which stands for the code that writes it."""
-        seen = "" if self.pixels is None else f" {self.pixels} pixels"
-        rounded = "" if self.precision is None else f" {self.precision}"
-        return f"efficientnet {self.network}{seen}{rounded} {self.weights_digest} {self.revision}"
 
     @property
     def _known(self) -> LiteNetwork:

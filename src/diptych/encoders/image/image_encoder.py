@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
-from diptych.cluster import available_processors, begun_early
+from diptych.cluster import begun_early
 from diptych.data.item_sequences import is_listed
 from diptych.devices import batch_for_device
-from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
+from diptych.encoders.encoder import BatchEncoder, EncodedBatch, Modality, check_pictures
 from diptych.encoders.image.reading_once import Square, held_square
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.onnx_network import OnnxEncoder
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ImageEncoder(Encoder):
+class ImageEncoder(BatchEncoder):
     """Turns pictures into features in two steps: each alone in a thread, then together in batches.
 
     A subclass writes :meth:`prepare`, which reads one picture and makes the input of the second step (threads call it,
@@ -47,10 +47,7 @@ class ImageEncoder(Encoder):
     """
 
     modality: ClassVar[Modality] = "image"
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
-
     batch_size: int = 8
-    n_threads: int | None = None
 
     @property
     @abstractmethod
@@ -88,10 +85,6 @@ class ImageEncoder(Encoder):
         self.check_parameters()
         return self
 
-    def check_parameters(self) -> None:
-        """Raise when a parameter cannot be used; subclasses add their own checks."""
-        check_speed_parameters(self.batch_size, self.n_threads)
-
     def transform(self, items: Sequence[Picture]) -> FloatArray:
         """Return one row of features per picture; the first unreadable picture raises an error that names it."""
         batches = self.stream(items)
@@ -116,16 +109,17 @@ class ImageEncoder(Encoder):
         pool = ThreadPoolExecutor(self.threads)
         at_once, count = self.pictures_at_once, len(items)
         batches = (range(start, min(count, start + at_once)) for start in range(0, count, at_once))
-        starts = ([(row, self._begun(items, row, pool)) for row in rows] for rows in batches)
+
+        def begun(row: int) -> Any:
+            held = self.held(items[row]) if is_listed(items) else None
+            # A thread fetches its item itself, so that a lazy sequence is never made here.
+            return pool.submit(lambda: self.prepare(items[row])) if held is None else held
+
+        starts = ([(row, begun(row)) for row in rows] for rows in batches)
         try:
             yield from map(self._encoded, begun_early(starts, lambda: 2))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> Any:
-        held = self.held(items[row]) if is_listed(items) else None
-        # A thread fetches its item itself, so that a lazy sequence is never made here.
-        return pool.submit(lambda: self.prepare(items[row])) if held is None else held
 
     def _encoded(self, batch: list[tuple[int, Any]]) -> EncodedBatch:
         prepared: dict[int, Any] = {}
@@ -140,24 +134,17 @@ class ImageEncoder(Encoder):
 
     @property
     def pictures_at_once(self) -> int:
-        """Pictures of a batch; a subclass whose network may run on a graphics card takes more of them there."""
-        return self.batch_size
-
-    @property
-    def threads(self) -> int:
-        """The number of threads that ``n_threads`` means on this machine."""
-        return self.n_threads if self.n_threads is not None else available_processors()
+        """Pictures of a batch: more on an accelerator."""
+        return batch_for_device(self.batch_size)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConvolutionalEncoder(ImageEncoder):
+class ConvolutionalEncoder(ImageEncoder, OnnxEncoder):
     """The pooled features of a network that looks at squares, and what its classifier makes of them.
 
-    A subclass says the :attr:`side` of the square, the :attr:`network_name` that stands for its weights and the code
-    that writes it, and writes the network in :meth:`make_network`; :meth:`read_classifier` reads the last layer.
+    A subclass says the :attr:`side` of the square and writes the network in :meth:`make_network`: ``pixels``, bytes
+    (n, side, side, 3), to ``features``; :meth:`read_classifier` reads the last layer.
     """
-
-    learns: ClassVar[bool] = False
 
     crop: Literal["whole", "centre"] = "whole"
     mirror: bool = False
@@ -166,15 +153,6 @@ class ConvolutionalEncoder(ImageEncoder):
     @abstractmethod
     def side(self) -> int:
         """The side of the network's square in pixels."""
-
-    @property
-    @abstractmethod
-    def network_name(self) -> str:
-        """The name under which the network is kept on disk; another one for other weights or another graph."""
-
-    @abstractmethod
-    def make_network(self) -> Any:
-        """Return the network as an ``onnx.ModelProto``: ``pixels``, bytes (n, side, side, 3), to ``features``."""
 
     @abstractmethod
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:
@@ -189,11 +167,6 @@ class ConvolutionalEncoder(ImageEncoder):
     def reading_side(self) -> int:
         """The side of the network's square, and the margin when it is cut out of the middle."""
         return self.square.reading_side
-
-    @property
-    def pictures_at_once(self) -> int:
-        """Pictures of a batch: more on an accelerator."""
-        return batch_for_device(self.batch_size)
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used."""
@@ -217,11 +190,6 @@ class ConvolutionalEncoder(ImageEncoder):
         if not self.mirror:
             return features
         return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
-
-    def open_network(self) -> Network:
-        """Return the network, ready to run; it is written from its weights the first time."""
-        name, threads = self.network_name, self.threads
-        return self._made_once((name, threads), lambda: Network.made_once(name, self.make_network, threads))
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""

@@ -61,10 +61,7 @@ class ImageNetLabels(EfficientNetLite):
     ((1, 1000), 1.0)
     """
 
-    @property
-    def n_features(self) -> int:
-        """The number of labels."""
-        return 1000
+    n_features = 1000
 
     @property
     def sources(self) -> tuple[Encoder, ...]:

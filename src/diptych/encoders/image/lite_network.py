@@ -12,8 +12,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.networks.model_files import packaged_file
 from diptych.encoders.networks.onnx_graph import RUNTIME_OPERATORS, BatchNorm, ConvolutionGraph, fold_batch_norm
-from diptych.encoders.networks.weight_changes import WeightChanges, read_arrays
-from diptych.encoders.networks.weight_files import read_torch_weights
+from diptych.encoders.networks.weights import WeightChanges, read_arrays, read_torch_weights
 from diptych.errors import UnknownNameError
 
 N_FEATURES = 1280

@@ -287,11 +287,9 @@ def _decoded_elsewhere(file: BinaryIO, name: str, finish: Finish[Result], option
         raise
     except ValueError as error:
         raise _unreadable(name, error) from error
-    return cast(Result, _unpacked_pixels(answer) if task == "pixels" else _unpacked_image(answer))
-
-
-def _unpacked_pixels(answer: Answer) -> NDArray[np.uint8]:
-    return np.frombuffer(answer[1], dtype=np.uint8).reshape(answer[0]["shape"])
+    if task == "pixels":
+        return cast(Result, np.frombuffer(answer[1], dtype=np.uint8).reshape(answer[0]["shape"]))
+    return cast(Result, _unpacked_image(answer))
 
 
 def packed_image(image: Image.Image) -> Answer:

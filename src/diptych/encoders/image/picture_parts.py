@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from diptych.errors import MissingPackageError
+from diptych.errors import import_package
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,11 +126,8 @@ class PictureTextReader:
 
     @cached_property
     def _engine(self) -> Any:
-        try:
-            from rapidocr import RapidOCR
-        except ImportError:
-            raise MissingPackageError("reading the text in pictures", "'diptych[ocr]'") from None
-        return RapidOCR(params=_SETTINGS)
+        rapidocr = import_package("rapidocr", "reading the text in pictures", "'diptych[ocr]'")
+        return rapidocr.RapidOCR(params=_SETTINGS)
 
     def prepare(self) -> None:
         """Load the networks, so that a missing package is an error before the first picture."""

@@ -47,25 +47,8 @@ class ResNet50(ConvolutionalEncoder):
     3328
     """
 
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return 2048
-
-    @property
-    def side(self) -> int:
-        """The side of the network's square in pixels."""
-        return _SIDE
-
-    @property
-    def weights_digest(self) -> str:
-        """The digest of the weights that the package ships, known without reading them."""
-        return _WEIGHTS_DIGEST
-
-    @property
-    def network_name(self) -> str:
-        """The network, the digest of its weights, and the revision, which stands for the code that writes it."""
-        return f"resnet50 {self.weights_digest} {self.revision}"
+    n_features, side = 2048, _SIDE
+    weights_digest = _WEIGHTS_DIGEST
 
     def make_network(self) -> Any:
         """Return the network, written from the weights of the package."""

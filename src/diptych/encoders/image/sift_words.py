@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from PIL import Image
@@ -15,7 +15,7 @@ from diptych.encoders.clustering import learn_centres, nearest_centres
 from diptych.encoders.encoder import check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError, import_package
 from diptych.estimators import check_is_fitted
 
 _DESCRIPTOR = 128
@@ -132,7 +132,7 @@ class SiftWords(ImageEncoder):
 
     def _descriptors(self, picture: Picture) -> FloatArray:
         """Return the (points, 128) descriptors of a picture, always in the same order."""
-        cv2 = _open_cv()
+        cv2 = import_package("cv2", "finding visual words", "opencv-python-headless")
         grey = np.asarray(Image.fromarray(self.read(picture)).convert("L"))
         if min(grey.shape) < _SMALLEST:
             return np.zeros((0, _DESCRIPTOR), dtype=np.float32)
@@ -140,11 +140,3 @@ class SiftWords(ImageEncoder):
         points = sorted(sift.detect(grey, None), key=lambda point: (*point.pt, point.size, point.angle))
         _, descriptors = sift.compute(grey, points)
         return np.zeros((0, _DESCRIPTOR), dtype=np.float32) if descriptors is None else np.asarray(descriptors)
-
-
-def _open_cv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise MissingPackageError("finding visual words", "opencv-python-headless") from error
-    return cv2

@@ -20,7 +20,7 @@ from diptych.encoders.joint.joint_model import open_joint_folder
 from diptych.encoders.joint.onnx_folder import OPEN_CLIP_CONFIG, PREPROCESSOR_FILES, TOKENIZER
 from diptych.encoders.joint.torch_folder import TorchFolder, TorchModel
 from diptych.encoders.networks.model_files import read_model_json
-from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.errors import InvalidInputError, ModelFileError, import_package
 from diptych.hub.lock import ModelLock
 
 MIN_AGREEMENT = 0.9999
@@ -105,13 +105,9 @@ def _export(
     output: str,
     file: Path,
 ) -> None:
-    try:
-        import onnx
-        import torch
-    except ImportError as error:
-        raise MissingPackageError("exporting a model", "'diptych[joint,search]'") from error
+    onnx, torch = (import_package(name, "exporting a model", "'diptych[joint,search]'") for name in ("onnx", "torch"))
 
-    class Tower(torch.nn.Module):
+    class Tower(torch.nn.Module):  # type: ignore[name-defined]
         """One side of the model, as a network of its own."""
 
         def __init__(self) -> None:

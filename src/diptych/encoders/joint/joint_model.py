@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.devices import batch_for_device
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_image
@@ -106,11 +105,6 @@ class JointImageEncoder(JointTower, ImageEncoder):
     """
 
     batch_size: int = 16
-
-    @property
-    def pictures_at_once(self) -> int:
-        """Pictures of a batch."""
-        return batch_for_device(self.batch_size)
 
     @property
     def reading_side(self) -> int:

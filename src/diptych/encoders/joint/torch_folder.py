@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from diptych.encoders.joint.onnx_folder import OPEN_CLIP_CONFIG
 from diptych.encoders.joint.preparation import DETAIL
 from diptych.encoders.networks.model_files import is_outside_folder, read_model_json
 from diptych.encoders.networks.tokenizer import Tokens, clean_text
-from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, import_package
 
 TRANSFORMERS_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors")
@@ -92,6 +92,10 @@ class TorchFolder(JointFolder):
     @abstractmethod
     def load(self, device: str) -> TorchModel:
         """Load the model with its library."""
+
+    def libraries(self, *names: str) -> Iterator[Any]:
+        """Yield the libraries that run the model."""
+        return (import_package(name, f"running a model of {self.layout}", self.requirement) for name in names)
 
     def loaded(self) -> TorchModel:
         """Return the model in memory; both encoders of a folder share it."""
@@ -175,15 +179,11 @@ class TransformersFolder(TorchFolder):
 
     def load(self, device: str) -> TorchModel:
         """Load the model with Transformers; code that comes with a model is never run."""
-        try:
-            import torch
-            from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-        except ImportError as error:
-            raise MissingPackageError(f"running a model of {self.layout}", self.requirement) from error
+        torch, transformers = self.libraries("torch", "transformers")
         local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         # Sides that are rounded, as on a card, are not what the weights say.
         dtype = torch.float32 if device == "cpu" else torch.float16
-        module, loading = AutoModel.from_pretrained(
+        module, loading = transformers.AutoModel.from_pretrained(
             self.path, use_safetensors=True, dtype=dtype, output_loading_info=True, **local
         )
         if not hasattr(module, "get_image_features") or not hasattr(module, "get_text_features"):
@@ -198,8 +198,8 @@ class TransformersFolder(TorchFolder):
             )
         module = module.to(device).eval()
         # Pillow's filters are those of training, and are there without torchvision.
-        processor = AutoImageProcessor.from_pretrained(self.path, backend="pil", **local)
-        tokenizer = AutoTokenizer.from_pretrained(self.path, **local)
+        processor = transformers.AutoImageProcessor.from_pretrained(self.path, backend="pil", **local)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(self.path, **local)
         is_siglip = self.family.startswith("siglip")
         text = module.config.text_config
         length = min(tokenizer.model_max_length, _text_positions(text))
@@ -240,11 +240,7 @@ class OpenClipFolder(TorchFolder):
 
     def load(self, device: str) -> TorchModel:
         """Load the model with OpenCLIP."""
-        try:
-            import open_clip
-            import torch
-        except ImportError as error:
-            raise MissingPackageError(f"running a model of {self.layout}", self.requirement) from error
+        torch, open_clip = self.libraries("torch", "open_clip")
         place = f"local-dir:{self.path}"
         module, _, transform = open_clip.create_model_and_transforms(
             place, precision="fp32" if device == "cpu" else "fp16", device=device, **self._local_text_tower()
@@ -298,10 +294,7 @@ def _load_once(kind: type[TorchFolder], path: Path, digest: str, device: str) ->
 
 
 def _device() -> str:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingPackageError("running a joint model from its weights", TorchFolder.requirement) from error
+    torch = import_package("torch", "running a joint model from its weights", TorchFolder.requirement)
     chosen = chosen_device()
     if chosen == "cuda" and not torch.cuda.is_available():
         raise InvalidInputError("PyTorch cannot use CUDA here; install its build for CUDA, or pass --device cpu")

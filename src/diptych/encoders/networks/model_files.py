@@ -15,7 +15,7 @@ from typing import Any
 
 from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
-from diptych.errors import MissingPackageError, ModelFileError
+from diptych.errors import MissingPackageError, ModelFileError, import_package
 
 
 def digest_of_files(files: Iterable[Path]) -> str:
@@ -103,11 +103,7 @@ def is_outside_folder(name: str) -> bool:
 
 def onnx_package() -> Any:
     """Return the module onnx, which reads and writes networks without running them."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingPackageError("reading or writing a network", "onnx") from error
-    return onnx
+    return import_package("onnx", "reading or writing a network", "onnx")
 
 
 @dataclass(frozen=True)

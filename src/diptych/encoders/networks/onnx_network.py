@@ -1,4 +1,4 @@
-"""A network ready to run, by ONNX Runtime on the chosen device: the processor, or a graphics card."""
+"""Networks that ONNX Runtime runs on the chosen device, the processor or a graphics card, and encoders by one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 import tempfile
 import threading
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from diptych.atomic_files import atomic_write, sync_to_disk
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.devices import PROVIDERS, chosen_device, missing_provider, network_device
+from diptych.encoders.encoder import BatchEncoder
 from diptych.encoders.networks.model_files import digest_of_files, onnx_package
-from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
+from diptych.errors import DiptychError, ModelFileError, NoMemoryError, import_package
 
 FORMAT = 6
 """Part of every name in the cache: raised when the same weights are written in another way."""
@@ -42,7 +44,7 @@ class Network:
     """
 
     def __init__(self, file: Path | bytes, n_threads: int | None = None, *, one_by_one: bool = False) -> None:
-        onnxruntime = _runtime()
+        onnxruntime = import_package("onnxruntime", "running a pretrained network", "onnxruntime")
         device = network_device()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
@@ -82,7 +84,11 @@ class Network:
         """
         key = hashlib.sha256(f"{FORMAT}\0{name}".encode()).hexdigest()[:32]
         file = cache_folder() / "networks" / f"{key}.onnx"
-        if not _is_whole(file):
+        try:
+            is_whole = file.with_suffix(".sha256").read_text(encoding="ascii") == _digest(file)
+        except (OSError, ValueError):
+            is_whole = False
+        if not is_whole:
             model = make()
             try:
                 _keep(model, file)
@@ -121,26 +127,31 @@ class Network:
             raise _clear_error(error, "a network cannot be run by ONNX Runtime", "copy its file again") from error
 
 
+class OnnxEncoder(BatchEncoder):
+    """An encoder of pictures or texts by one network, which is written at first use and kept in the cache folder."""
+
+    learns: ClassVar[bool] = False
+
+    @abstractmethod
+    def make_network(self) -> Any:
+        """Return the network as an ``onnx.ModelProto``."""
+
+    @property
+    def network_name(self) -> str:
+        """The name under which the network is kept; the revision stands for the code that writes it."""
+        return f"{self.identity} {self.weights_digest} {self.revision}"
+
+    def open_network(self) -> Network:
+        """Return the network, ready to run."""
+        name, threads = self.network_name, self.threads
+        return self._made_once((name, threads), lambda: Network.made_once(name, self.make_network, threads))
+
+
 def _clear_error(error: Exception, what: str, fix: str) -> DiptychError:
     said = " ".join(str(error).split())[:300]
     if re.search(r"allocat|bad_alloc|out of memory", said, re.IGNORECASE):
         return NoMemoryError(f"{what}: there is not enough memory ({said}); use smaller batches or a smaller network")
     return ModelFileError(f"{what} ({said}); {fix}")
-
-
-def _runtime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingPackageError("running a pretrained network", "onnxruntime") from error
-    return onnxruntime
-
-
-def _is_whole(file: Path) -> bool:
-    try:
-        return file.with_suffix(".sha256").read_text(encoding="ascii") == _digest(file)
-    except (OSError, ValueError):
-        return False
 
 
 def _digest(file: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.errors import MissingPackageError, ModelFileError
+from diptych.errors import ModelFileError, import_package
 
 Tokens = NDArray[np.int64]
 
@@ -21,10 +21,7 @@ class Tokenizer:
     """
 
     def __init__(self, file: Path, *, max_tokens: int) -> None:
-        try:
-            import tokenizers
-        except ImportError as error:
-            raise MissingPackageError("reading a tokenizer", "tokenizers") from error
+        tokenizers = import_package("tokenizers", "reading a tokenizer", "tokenizers")
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
         except Exception as error:
@@ -79,10 +76,7 @@ class SentencePieces:
     """
 
     def __init__(self, file: Path, *, max_tokens: int) -> None:
-        try:
-            import sentencepiece
-        except ImportError as error:
-            raise MissingPackageError("reading a tokenizer", "sentencepiece") from error
+        sentencepiece = import_package("sentencepiece", "reading a tokenizer", "sentencepiece")
         self._processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
         self._max_pieces = max_tokens - 2
 

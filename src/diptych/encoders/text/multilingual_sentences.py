@@ -54,10 +54,7 @@ class MultilingualSentences(PretrainedTextEncoder):
 
     english: str = "minilm"
 
-    @property
-    def understood_languages(self) -> frozenset[str]:
-        """The languages that the multilingual network was trained on."""
-        return UNDERSTOOD
+    understood_languages = UNDERSTOOD
 
     @property
     def weights_digest(self) -> str:

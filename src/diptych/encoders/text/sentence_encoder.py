@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.networks.model_files import check_known_file, digest_of_files, onnx_package, packaged_file
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.onnx_network import Network, OnnxEncoder
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, batches_of_like_length, padded
-from diptych.encoders.networks.weight_changes import WeightChanges
+from diptych.encoders.networks.weights import WeightChanges
 from diptych.encoders.text.text_network import OnnxTextTower, TextNetworkEncoder
 from diptych.errors import UnknownNameError
 
@@ -104,7 +104,7 @@ class MiniLM:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SentenceEncoder(TextNetworkEncoder):
+class SentenceEncoder(TextNetworkEncoder, OnnxEncoder):
     """The pooled last layer of a transformer trained so that sentences of like meaning lie close together.
 
     Reimers and Gurevych, "Sentence-BERT: Sentence embeddings using Siamese BERT-networks", EMNLP 2019; the packaged
@@ -137,24 +137,21 @@ class SentenceEncoder(TextNetworkEncoder):
 
     source: str = "minilm"
 
-    @property
-    def understood_languages(self) -> frozenset[str]:
-        """English."""
-        return frozenset({"en"})
+    n_features = _WIDTH
+    understood_languages = frozenset({"en"})
 
     @property
     def weights_digest(self) -> str:
         """The digest of the weights, the tokenizer and the configuration, and of what training on captions changed."""
-        return self._network().digest
-
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return _WIDTH
+        return self._weights().digest
 
     def check_weights(self) -> None:
         """Raise unless the network is there."""
-        self._network()
+        self._weights()
+
+    def make_network(self) -> Any:
+        """Return the network; its weights in full are in memory only while it is made."""
+        return MiniLM(_CHANGES[self.source]).model()
 
     def token_states(self, items: Sequence[str], *, max_tokens: int) -> tuple[AnyArray, NDArray[np.int64]]:
         """Return the last layer's rows for the first tokens of each text, one text after the other, and their numbers.
@@ -163,8 +160,7 @@ class SentenceEncoder(TextNetworkEncoder):
         float16.
         """
         self._check_texts(items)
-        tokenizer, network = self._opened()
-        tokens = tokenizer.encode(items)
+        network, tokens = self.open_network(), self._tokenizer().encode(items)
         lengths = np.array([min(len(row), max_tokens) for row in tokens], dtype=np.int64)
         ends = np.cumsum(lengths)
         states = np.empty((int(lengths.sum()), self.n_features), dtype=np.float16)
@@ -174,29 +170,22 @@ class SentenceEncoder(TextNetworkEncoder):
                 states[ends[text] - lengths[text] : ends[text]] = rows[: lengths[text]]
         return states, lengths
 
-    def _network(self) -> MiniLM:
+    def _weights(self) -> MiniLM:
         if self.source not in _CHANGES:
             raise UnknownNameError("sentence encoder", self.source, _CHANGES)
-        return self._made_once(("network", self.source), lambda: MiniLM(_CHANGES[self.source]))
+        return self._made_once(("weights", self.source), lambda: MiniLM(_CHANGES[self.source]))
+
+    def _tokenizer(self) -> Tokenizer:
+        return self._made_once(("tokenizer",), lambda: Tokenizer(TOKENIZER_FILE, max_tokens=_MAX_TOKENS))
 
     def _tower(self) -> OnnxTextTower:
-        tokenizer, network = self._opened()
+        network = self.open_network()
 
         def run(tokens: Tokens, mask: Tokens) -> FloatArray:
             kept = mask[:, :, None].astype(np.float32)
             return np.asarray((_states(network, tokens, mask) * kept).sum(axis=1) / kept.sum(axis=1))
 
-        return OnnxTextTower(tokenizer, run)
-
-    def _opened(self) -> tuple[Tokenizer, Network]:
-        return self._made_once((self.source, self.n_threads), self._open)
-
-    def _open(self) -> tuple[Tokenizer, Network]:
-        # Its weights in full are in memory only while the network is made.
-        network = Network.made_once(
-            f"sentences {self.weights_digest}", lambda: MiniLM(_CHANGES[self.source]).model(), self.n_threads
-        )
-        return Tokenizer(TOKENIZER_FILE, max_tokens=_MAX_TOKENS), network
+        return OnnxTextTower(self._tokenizer(), run)
 
 
 def _states(network: Network, tokens: Tokens, mask: Tokens) -> FloatArray:

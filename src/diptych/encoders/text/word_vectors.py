@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, row_blocks
 from diptych.encoders.encoder import check_texts
 from diptych.encoders.text.word_pipeline import clean_query
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError, import_package
 
 _DIGEST_ROWS = 10_000
 _ROWS_AT_ONCE = 50_000
@@ -212,24 +211,21 @@ def skip_gram(
     commonest = Counter(word for words in sentences for word in words).most_common(1)
     if not commonest or commonest[0][1] < min_count:
         raise InvalidInputError(f"no word occurs {min_count} times in the {len(texts)} texts; lower min_count")
-    trained = _word2vec()(
-        sentences=sentences,
-        sg=1,
-        vector_size=n_features,
-        window=window,
-        min_count=min_count,
-        negative=n_negatives,
-        # Common words are not thinned out: those that say nothing have gone already.
-        sample=0,
-        epochs=epochs,
-        seed=seed,
-        workers=1,
-    ).wv
+    trained = (
+        import_package("gensim.models", "training word vectors", "'diptych[words]'")
+        .Word2Vec(
+            sentences=sentences,
+            sg=1,
+            vector_size=n_features,
+            window=window,
+            min_count=min_count,
+            negative=n_negatives,
+            # Common words are not thinned out: those that say nothing have gone already.
+            sample=0,
+            epochs=epochs,
+            seed=seed,
+            workers=1,
+        )
+        .wv
+    )
     return WordVectors(trained.index_to_key, np.asarray(trained.vectors))
-
-
-def _word2vec() -> Any:
-    try:
-        return import_module("gensim.models").Word2Vec
-    except ImportError as error:
-        raise MissingPackageError("training word vectors", "'diptych[words]'") from error

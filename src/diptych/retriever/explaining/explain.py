@@ -66,7 +66,12 @@ class LeftOutWords(Explainer):
         losses = [whole - float(score) if rest else alone for rest, score in zip(without, scores, strict=True)]
         bars = [Contribution(word[0], None, None, loss) for word, loss in zip(chosen, losses, strict=True)]
         title = "Words of the query" if side is match.query else "Words of the text"
-        note = _left_out_note(whole, n_skipped) + _correction_note(match)
+        note = (
+            f"Each word was left out and the rest encoded again: its contribution is what the score, {whole:.3f}, "
+            "loses. Words help each other, so the losses do not add up to it."
+        )
+        note += f" {counted(n_skipped, 'word')} of this long text were not tried." if n_skipped else ""
+        note += _correction_note(match)
         return View(self.kind, title, _left_out_sentence(match, bars), tuple(bars), note)
 
 
@@ -99,14 +104,6 @@ def _left_out_sentence(match: Match, bars: list[Contribution]) -> str:
             f"{listed(unwanted)} {'counts' if len(unwanted) == 1 else 'count'} against {'it' if wanted else noun}"
         )
     return "; ".join(parts) + "."
-
-
-def _left_out_note(score: float, n_skipped: int) -> str:
-    skipped = f" {counted(n_skipped, 'word')} of this long text were not tried." if n_skipped else ""
-    return (
-        f"Each word was left out and the rest encoded again: its contribution is what the score, {score:.3f}, loses. "
-        f"Words help each other, so the losses do not add up to it.{skipped}"
-    )
 
 
 def _correction_note(match: Match) -> str:

@@ -59,7 +59,9 @@ class ClassProbabilities(Explainer):
         order = np.argsort(-weight, kind="stable")[:_MOST_CLASSES]
         bars = tuple(Contribution(names[row], float(asked[row]), float(found[row]), float(added[row])) for row in order)
         rest = float(added.sum() - sum(bar.contribution for bar in bars))
-        note = _class_note(match, names, rest)
+        hidden = len(names) - _MOST_CLASSES
+        shown = f"The other {counted(hidden, 'class', 'classes')} add {rest:+.3f}. " if hidden > 0 else ""
+        note = f"{shown}The contributions of all classes sum to the score in the space {match.space.name}."
         return [View(self.kind, "Class probabilities", _class_sentence(match, names), bars, note, rest)]
 
 
@@ -73,12 +75,6 @@ def _class_sentence(match: Match, names: list[str]) -> str:
         f"The query looks most like {names[first]} ({per_cent(float(asked[first]))}), the {match.answer_noun} most "
         f"like {names[second]} ({per_cent(float(found[second]))})."
     )
-
-
-def _class_note(match: Match, names: list[str], rest: float) -> str:
-    hidden = len(names) - _MOST_CLASSES
-    shown = f"The other {counted(hidden, 'class', 'classes')} add {rest:+.3f}. " if hidden > 0 else ""
-    return f"{shown}The contributions of all classes sum to the score in the space {match.space.name}."
 
 
 _NAMED = 3

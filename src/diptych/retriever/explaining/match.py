@@ -216,16 +216,12 @@ def _kl(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(first * (logarithms - np.log(np.where(first > 0, first, 1.0))))
 
 
-def _noisy_or(first: FloatArray, second: FloatArray) -> FloatArray:
-    return np.asarray(-np.log1p(-np.minimum(first * second, 1 - _FLOOR)))
-
-
 _DIFFERENCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "euclidean": lambda first, second: np.asarray(-((first - second) ** 2)),
     "l1": lambda first, second: np.asarray(-np.abs(first - second)),
     "kl": _kl,
     "kl_query": _kl,
-    "noisy_or": _noisy_or,
+    "noisy_or": lambda first, second: np.asarray(-np.log1p(-np.minimum(first * second, 1 - _FLOOR))),
 }
 
 

@@ -1,18 +1,22 @@
-"""Arrays out of weight files of PyTorch, without running anything the files say."""
+"""Weights: arrays out of files of PyTorch, read without running them, and what training on captions changed in them."""
 
 from __future__ import annotations
 
 import io
 import pickletools
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors.numpy import load_file
 
-from diptych.arrays import AnyArray
-from diptych.encoders.networks.model_files import check_known_file
+from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.networks.model_files import check_known_file, digest_of_files
 
+CHANGES_FOLDER = Path(__file__).parents[1] / "changes"
+"""Where the package keeps its files of changes; ``scripts/tune_networks.py`` writes them."""
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
 _TENSOR, _TUPLE_ENDS = "torch._utils _rebuild_tensor_v2", ("TUPLE", "TUPLE1", "TUPLE2", "EMPTY_TUPLE")
 _END = ("tuple", None)
@@ -86,3 +90,40 @@ def _described_tensors(listed: list[tuple[str, Any]]) -> Iterator[_Tensor]:
         end = listed.index(_END, middle + 1)
         shape, strides = tuple(numbers[place + 8 : middle]), tuple(numbers[middle + 1 : end])
         yield _Tensor(name, storage, _STORAGE_TYPES[kind], shape, strides)
+
+
+class WeightChanges:
+    """The changes of one network.
+
+    A convolution is changed by steps of eight bits, of a size of its own for each output channel; a matrix by the
+    product of two thin ones (Hu et al., "LoRA: Low-rank adaptation of large language models", ICLR 2022).
+    """
+
+    def __init__(self, name: str) -> None:
+        self._file = CHANGES_FOLDER / f"{name}.safetensors"
+
+    @cached_property
+    def _arrays(self) -> dict[str, FloatArray]:
+        # The digest is asked for at every start, and the numbers only once.
+        return read_arrays(self._file)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the file."""
+        return digest_of_files((self._file,))
+
+    def convolution(self, layer: str) -> tuple[FloatArray, FloatArray]:
+        """Return what is added to the kernel and the bias of a convolution with its normalisation folded in."""
+        steps, sizes = self._arrays[f"{layer}.steps"], self._arrays[f"{layer}.size"]
+        return np.asarray(steps * sizes[:, None, None, None]), self._arrays[f"{layer}.bias"]
+
+    def matrix(self, name: str) -> FloatArray | None:
+        """Return what is added to a matrix, None where it stays as it was."""
+        if f"{name}.left" not in self._arrays:
+            return None
+        return np.asarray(self._arrays[f"{name}.left"] @ self._arrays[f"{name}.right"])
+
+
+def read_arrays(file: Path) -> dict[str, FloatArray]:
+    """Read a safetensors file of the package, all numbers as float32."""
+    return {name: values.astype(np.float32) for name, values in load_file(file).items()}
