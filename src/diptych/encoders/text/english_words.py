@@ -60,16 +60,28 @@ def _plain_words() -> bytes:
     with suppress(OSError):
         digest, end, words = file.read_bytes().partition(b"\n")
         # One that was damaged is made anew.
-        if hashlib.sha256(words).hexdigest().encode() == digest:
+        if _digest(words) == digest:
             return end + words
+    words = "".join(f"{word}\n" for word in sorted(_unpacked())).encode()
+    with suppress(OSError):
+        _write(file, _digest(words) + b"\n" + words)
+    return b"\n" + words
+
+
+def _unpacked() -> set[str]:
     from simplemma.strategies import DefaultDictionaryFactory
 
     # A name is written with a capital, and found without.
     written = set(DefaultDictionaryFactory().get_dictionary("en"))
-    plain = filter(_is_plain, written | {word.lower() for word in written if word == word.capitalize()})
-    words = "".join(f"{word}\n" for word in sorted(plain)).encode()
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(file) as draft:
-            draft.write_bytes(hashlib.sha256(words).hexdigest().encode() + b"\n" + words)
-    return b"\n" + words
+    found = written | {word.lower() for word in written if word == word.capitalize()}
+    return set(filter(_is_plain, found))
+
+
+def _digest(words: bytes) -> bytes:
+    return hashlib.sha256(words).hexdigest().encode()
+
+
+def _write(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(file) as draft:
+        draft.write_bytes(content)

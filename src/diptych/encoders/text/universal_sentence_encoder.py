@@ -81,9 +81,11 @@ class UniversalSentenceEncoder(TextNetworkEncoder, OnnxEncoder):
         return graph.model()
 
     def _tower(self) -> OnnxTextTower:
+        # A damaged package is told of even where the network was made before.
+        pieces, _ = _known_file(_PIECES), _known_file(_WEIGHTS)
         network = self.open_network()
-        pieces = self._made_once(("pieces",), lambda: SentencePieces(_known_file(_PIECES), max_tokens=_MAX_TOKENS))
-        return OnnxTextTower(pieces, lambda tokens, mask: network.run("features", {"tokens": tokens, "mask": mask}))
+        tokenizer = self._made_once(("pieces",), lambda: SentencePieces(pieces, max_tokens=_MAX_TOKENS))
+        return OnnxTextTower(tokenizer, lambda tokens, mask: network.run("features", {"tokens": tokens, "mask": mask}))
 
 
 def _known_file(name: str) -> Path:
