@@ -160,6 +160,8 @@ class ServerTrials(Trials):
             self.server, self.replica = self.replica, None
             self.server.set("synchronous_standby_names", "")
             self.location = self.server.address(SCHEMA)
+            # At another address the folder of pictures is trusted when it is named once more.
+            Collection.open(self.location, root=self.workplace, load_retriever=ToyRetriever.load).close()
         else:
             self.server.start()
         # The writer goes on by itself, or says that it could not.
