@@ -69,7 +69,7 @@ def main() -> int:
         f"`python scripts/agent_questions.py` asks {pairs.n_images} photographs of ten classes of Pascal Sentence that",
         f"the search models have not seen. {2 * N_OF_A_KIND} questions are answerable, {N_OF_A_KIND} words and as many",
         f"captions, and {2 * N_OF_A_KIND} are plausible things that no caption speaks of (`bench/{ABSENT.name}`, every",
-        "other line; how they are drawn is told by [good matches](../results/good-matches.md#measured)).",
+        "other line; how they are drawn is told by [good matches](../results/good-matches.md)).",
         "An agent claims what `search` finds; by the nearest pictures alone it would always claim something.",
         "",
         "| search model | false claims, with the probability | by the nearest alone | answerable questions denied |",
