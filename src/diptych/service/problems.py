@@ -186,18 +186,26 @@ def sentence(error: Exception) -> str:
 
 def problem_schema() -> dict[str, Any]:
     """Return the JSON schema of a problem document."""
-    text = {"type": "string"}
-    entry = {"type": "object", "properties": {"at": text, "message": text}, "required": ["at", "message"]}
+    told = {
+        "type": "What went wrong, as an address that stays the same between versions.",
+        "title": "The same in words.",
+        "detail": "What happened, and what to do.",
+    }
+    place = {"at": "Where in the request.", "message": "What is wrong there."}
+    properties = {name: {"type": "string", "description": text} for name, text in told.items()}
+    entry = {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": text} for name, text in place.items()},
+        "required": list(place),
+    }
     return {
         "type": "object",
         "title": "Problem",
         "description": "A problem document as in RFC 9457.",
         "properties": {
-            "type": text,
-            "title": text,
-            "status": {"type": "integer"},
-            "detail": text,
-            "errors": {"type": "array", "items": entry},
+            **properties,
+            "status": {"type": "integer", "description": "The status of HTTP."},
+            "errors": {"type": "array", "items": entry, "description": "Each mistake of a request."},
         },
         "required": ["type", "title", "status", "detail"],
     }

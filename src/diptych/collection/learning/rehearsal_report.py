@@ -31,6 +31,7 @@ class MeasuredDifference:
     """
 
     measure: str
+    """The name of the measure."""
     old: float
     """Its mean with the present search model."""
     new: float
@@ -58,6 +59,7 @@ class RehearsedQuestion:
     """A question whose right answer came further up or down."""
 
     text: str
+    """The caption or the query."""
     asked: float
     """How often it was asked; 1 for a caption."""
     old_rank: float
@@ -79,6 +81,7 @@ class RehearsedQuestions:
     kind: QuestionKind
     """Captions, each of which should find its picture, or logged queries, which should find what was clicked."""
     n_questions: int
+    """How many were asked."""
     n_units: int
     """How many of them are independent: pictures, or queries of different words."""
     differences: tuple[MeasuredDifference, ...]
@@ -88,7 +91,9 @@ class RehearsedQuestions:
     no_match_new: float
     """The same of the one that was tried."""
     n_won: int
+    """Questions whose right answer came further up."""
     n_lost: int
+    """Questions whose right answer went down."""
     won: tuple[RehearsedQuestion, ...] = ()
     """Those whose right answer came up furthest."""
     lost: tuple[RehearsedQuestion, ...] = ()

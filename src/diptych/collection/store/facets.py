@@ -44,6 +44,7 @@ class MapCell:
     latitude: float
     """Of the middle of its items, as longitude."""
     longitude: float
+    """Degrees east."""
     count: int
     """How many items it has."""
     place: str | None
@@ -57,6 +58,7 @@ class FacetValue:
     """A value of a field."""
 
     value: str | int | float | bool
+    """The label, or the value of a metadatum."""
     count: int
     """How many items have it."""
     filter: str
@@ -74,7 +76,9 @@ class Facet:
     values: tuple[FacetValue, ...] = ()
     """The most frequent values."""
     minimum: float | None = None
+    """The least number; null where values are no numbers."""
     maximum: float | None = None
+    """The largest number."""
 
 
 def field_names(columns: Columns) -> tuple[str, ...]:

@@ -31,10 +31,13 @@ class LearningRecord:
     before: str
     """The search model in use before."""
     before_fingerprint: str
+    """The fingerprint of the one before."""
     after: str
     """The search model in use afterwards; the same when everything was kept."""
     after_fingerprint: str
+    """The fingerprint of the one after."""
     reason: str = ""
+    """Why it was taken or kept, in words."""
     compared_with: str = ""
     """The search model that the learned one had to beat: with captions the one beneath it, if that was learned."""
     measure: str = ""
@@ -52,6 +55,7 @@ class LearningRecord:
     n_held_out: int = 0
     """How many of them judged what was learned."""
     n_clicks: float = 0.0
+    """How many clicks were learned from."""
     answered: float | None = None
     """The share of later searches for queries that had been asked before."""
     parts: dict[str, float] = field(default_factory=dict)

@@ -101,6 +101,7 @@ class PictureWord:
     """A word that stands in a picture."""
 
     text: str
+    """The word as it was read."""
     corners: tuple[tuple[float, float], ...]
     """Its box: (x, y) from the top left of the word clockwise, as shares of the width and height of the picture."""
 

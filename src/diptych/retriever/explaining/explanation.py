@@ -38,6 +38,7 @@ class View:
     kind: ViewKind
     """What the bars stand for."""
     title: str
+    """A heading for the bars."""
     sentence: str
     """What the bars say together."""
     bars: tuple[Contribution, ...]
@@ -65,6 +66,7 @@ class ExplainedTerm:
     name: str
     """The words, or the name of the picture."""
     weight: float
+    """Its weight in the query."""
     score: float
     """The score of the answer for this term alone."""
     contribution: float
@@ -92,6 +94,7 @@ class Explanation:
     summary: str
     """The explanation in plain English."""
     score: float
+    """The score of the answer."""
     terms: tuple[ExplainedTerm, ...]
     """The terms of the query, each with its part of the score."""
     views: tuple[View, ...] = ()

@@ -39,6 +39,7 @@ class AlbumDocument(Document):
     """Items under a title, in an order of their own."""
 
     title: str
+    """What people call it."""
     items: list[str] = Field(validation_alias=AliasChoices("items", "ids"))
     """Ids of those that are in the collection, in the order of the album."""
 
@@ -47,6 +48,7 @@ class AlbumList(Document):
     """The albums of a collection, in the order in which they were made."""
 
     albums: list[AlbumDocument]
+    """The oldest first."""
 
 
 class AlbumItems(RequestDocument):
@@ -86,12 +88,14 @@ class SavedSearchDocument(SavedSearchRequest):
     """A search under a name, asked anew each time."""
 
     name: str
+    """What people call it."""
 
 
 class SavedSearchList(Document):
     """The saved searches of a collection, in the order in which they were saved."""
 
     searches: list[SavedSearchDocument]
+    """The oldest first."""
 
 
 class NewName(RequestDocument):
@@ -100,6 +104,7 @@ class NewName(RequestDocument):
     model_config = with_examples({"name": "Dogs outside"})
 
     name: Name
+    """What it is called from now on."""
 
 
 router = APIRouter(prefix="/v1", tags=["albums"], dependencies=[Reading])

@@ -33,7 +33,9 @@ class InterleavingRequest(RequestDocument):
     model_config = with_examples({"a": "default", "b": "learned"})
 
     a: str = Field(min_length=1, max_length=200)
+    """The name of the one."""
     b: str = Field(min_length=1, max_length=200)
+    """The name of the other."""
 
 
 class InterleavingList(Document):

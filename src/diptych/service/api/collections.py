@@ -60,6 +60,7 @@ class CollectionList(Document):
     """The collections of the service."""
 
     collections: list[CollectionDocument]
+    """In the order in which the service was given them."""
 
 
 class Timeline(Document):
@@ -82,10 +83,13 @@ class MapPoint(Document):
     x: float
     """From 0 to 1, as y."""
     y: float
+    """From 0 to 1, as x."""
     kind: Literal["image", "text"]
     """Whether it is a picture or a caption."""
     id: str
+    """The item that it stands for."""
     caption_id: str | None = None
+    """The caption that it stands for; null for a picture."""
     label: str | None = None
     """The first label of the item."""
     text: str | None = None
@@ -96,6 +100,7 @@ class MapDocument(Document):
     """Pictures and captions in the plane; what lies near each other in the common space lies near each other here."""
 
     retriever: str
+    """The search model whose points are shown."""
     made: str
     """When the map was made, ISO 8601 in UTC."""
     items_in_map: int

@@ -61,6 +61,7 @@ class ItemList(Document):
     """A page of items."""
 
     items: list[ItemDocument]
+    """In the order that was asked for."""
     total: int
     """How many all pages have."""
     next: str | None

@@ -27,6 +27,7 @@ class IndexJob(RequestDocument):
     """Bring a collection up to date with the pictures in its folder."""
 
     kind: Literal["index"]
+    """The kind of job."""
     remove_missing: bool = True
     """Whether to remove items whose files are gone."""
 
@@ -35,6 +36,7 @@ class TrainJob(RequestDocument):
     """Learn a search model from the collection's captions or labels, and use it where it passes the gate."""
 
     kind: Literal["train"]
+    """The kind of job."""
     method: str | None = Field(default=None, min_length=1, max_length=100)
     """The method; by default the best of a few."""
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
@@ -51,6 +53,7 @@ class LearnJob(RequestDocument):
     """Learn a search model from what people clicked, and use it where it is better than the present one."""
 
     kind: Literal["learn"]
+    """The kind of job."""
     held_out: float = Field(default=0.3, ge=0.05, le=0.5)
     """The share of searches, the latest, that judge what was learned from the others."""
     alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
@@ -63,12 +66,14 @@ class ReencodeJob(RequestDocument):
     """Finish a change of search model that was begun."""
 
     kind: Literal["reencode"]
+    """The kind of job."""
 
 
 class MapJob(RequestDocument):
     """Draw the map of the collection."""
 
     kind: Literal["map"]
+    """The kind of job."""
     retriever: RetrieverChoice = None
 
 
@@ -76,6 +81,7 @@ class RetrieverJob(RequestDocument):
     """Read every item with another search model as well, so that both can be searched and compared."""
 
     kind: Literal["retriever"]
+    """The kind of job."""
     name: ReadyMadeRetriever
     """One that needs no training."""
 
@@ -84,6 +90,7 @@ class RehearseJob(RequestDocument):
     """Try another search model on a sample of the collection, beside the present one; nothing is changed."""
 
     kind: Literal["rehearse"]
+    """The kind of job."""
     retriever: str = Field(min_length=1, max_length=200)
     """One that needs no training, as this version has it, or the name of a stored one."""
     sample: int = Field(default=500, ge=2, le=100_000)
@@ -98,12 +105,14 @@ class ReadTextJob(RequestDocument):
     """Read the words that stand in the pictures; one that was interrupted goes on where it was."""
 
     kind: Literal["read_text"]
+    """The kind of job."""
 
 
 class RegionsJob(RequestDocument):
     """Look at parts of the pictures, so that small things are found; one that was interrupted goes on where it was."""
 
     kind: Literal["regions"]
+    """The kind of job."""
     retriever: RetrieverChoice = None
 
 
@@ -122,6 +131,7 @@ class JobList(Document):
     """Jobs, the newest first."""
 
     jobs: list[Job]
+    """The newest first."""
 
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])

@@ -20,24 +20,24 @@ from diptych.service.security.tokens import SESSION_SECONDS
 class HealthDocument(BaseModel):
     """That the process lives."""
 
-    status: Literal["ok"]
+    status: Literal["ok"] = Field(description="That it does.")
 
 
 class ReadinessDocument(BaseModel):
     """Whether every collection can be searched."""
 
-    ready: bool
+    ready: bool = Field(description="Whether all of them can.")
     collections: dict[str, str] = Field(description="By name: ready, or why not; nothing for those who may not read.")
 
 
 class SessionDocument(BaseModel):
     """Whether a browser may write, and what its requests carry to do so."""
 
-    signed_in: bool
+    signed_in: bool = Field(description="Whether the browser has a session, or the request the token.")
     needs_token: bool = Field(description="Whether reading needs the token or a session as well.")
     csrf: str | None = Field(description="For the header X-Diptych-CSRF of every request that changes something.")
-    read_only: bool
-    version: str
+    read_only: bool = Field(description="Whether every write is refused.")
+    version: str = Field(description="The version of the service.")
 
 
 class SignIn(BaseModel):
@@ -46,8 +46,8 @@ class SignIn(BaseModel):
     # Mistakes are told to the client with what was wrong, which must not be the secret.
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    token: str | None = Field(default=None, min_length=1, max_length=1_000)
-    key: str | None = Field(default=None, min_length=1, max_length=1_000)
+    token: str | None = Field(default=None, min_length=1, max_length=1_000, description="The token of the service.")
+    key: str | None = Field(default=None, min_length=1, max_length=1_000, description="The key of a sign-in address.")
 
     @model_validator(mode="after")
     def _has_one(self) -> Self:

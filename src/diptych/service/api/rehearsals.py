@@ -30,13 +30,17 @@ class RehearsalDocument(Document):
     sampled: str
     """What was drawn, in words."""
     n_sample: int
+    """How many pictures were drawn."""
     n_pictures: int
+    """How many pictures the collection has."""
     n_captions: int
+    """How many captions it has."""
     random_state: int
     """Of the draws."""
     alpha: float
     """How small p must be."""
     questions: list[RehearsedQuestions]
+    """What came out, for captions and for logged queries."""
     n_unjudged: int
     """How many logged queries have no clicked picture in the sample."""
     overlap: float | None
@@ -53,6 +57,7 @@ class RehearsalList(Document):
     """What was tried, the latest first; one report for each search model."""
 
     rehearsals: list[RehearsalDocument]
+    """The latest first."""
 
 
 router = APIRouter(prefix="/v1", tags=["rehearsals"], dependencies=[Reading])

@@ -157,9 +157,13 @@ class RegionDocument(Document):
     """A part of a picture; its sides are shares of the width and height of the picture."""
 
     left: float
+    """The left side, from 0."""
     top: float
+    """The upper side, from 0."""
     right: float
+    """The right side, up to 1."""
     bottom: float
+    """The lower side, up to 1."""
     place: str
     """Where it is, in words."""
 
@@ -174,6 +178,7 @@ class ItemSummary(Document):
     seconds: float | None
     """Where in a video the picture is, from its beginning; null for what is no video."""
     picture: bool
+    """Whether it has a picture."""
     width: Pixels
     height: Pixels
     labels: list[str]
@@ -227,6 +232,7 @@ class SearchResponse(Document):
     retriever: RetrieverSummary
     """The search model that answered."""
     limit: int
+    """How many answers were asked for."""
     offset: int
     """How many better answers were passed over, for earlier pages."""
     considered: int
@@ -242,6 +248,7 @@ class SearchResponse(Document):
     upload: str | None
     """The uploaded picture that was asked with, for further pages."""
     answers: list[AnswerDocument]
+    """Best first."""
     next_offset: int | None
     """Where the next page begins; null when there is none."""
     notes: list[str]
@@ -262,12 +269,14 @@ class FacetList(Document):
     """Fields to narrow a search down by."""
 
     facets: list[Facet]
+    """The fields with their most frequent values."""
 
 
 class SuggestionList(Document):
     """Query suggestions, the likeliest first."""
 
     suggestions: list[Suggestion]
+    """The likeliest first."""
 
 
 class UploadDocument(Document):
@@ -278,6 +287,7 @@ class UploadDocument(Document):
     width: int
     """In pixels, as it is seen."""
     height: int
+    """In pixels, as it is seen."""
     expires: str
     """When it is forgotten, ISO 8601."""
 

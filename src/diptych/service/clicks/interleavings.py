@@ -81,9 +81,13 @@ class InterleavingReport:
     """
 
     a: str
+    """The name of the one."""
     a_fingerprint: str
+    """Its fingerprint."""
     b: str
+    """The name of the other."""
     b_fingerprint: str
+    """Its fingerprint."""
     state: Literal["running", "waiting", "stopped"]
     """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
     started: str

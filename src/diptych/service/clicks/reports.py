@@ -106,7 +106,9 @@ class DayCount:
     day: str
     """The date, ISO 8601, by the calendar of the service."""
     searches: int
+    """How many searches."""
     clicks: int
+    """How many clicks."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ class QueryReport:
     log: bool = False
     """Whether searches and clicks are remembered at all."""
     searches: int = 0
+    """How many searches in these days."""
     clicks: int = 0
+    """How many clicks in these days."""
     visual: VisualSearches | None = None
     """How much is asked for what can be seen; null where that is not known, or nothing was asked in words."""
     per_day: tuple[DayCount, ...] = ()
