@@ -110,6 +110,33 @@ def test_what_is_not_stored_is_said_and_counted(tmp_path: Path) -> None:
     assert said in reproduction_page(answers)
 
 
+def test_results_of_tvgraz_fill_their_rows(tmp_path: Path) -> None:
+    """The data are in no package, but whoever has them gets the table and the gain that the text prints."""
+    for method, title, value in (("cca", "CCA", 0.3), ("logistic-cross-product", "logistic cross-product", 0.33)):
+        both = {"image_query": value, "text_query": value}
+        facts: dict[str, Any] = {"dataset": "tvgraz", "setting": "standard", "features": "f", "fold": 0}
+        measures = {"measures": {"AP()": both}, "chance": {"AP()": both}, "seconds": {"fit": 0.1}}
+        record = Record(task="pairwise-tvgraz", method=method, method_title=title, **measures, **facts)
+        ResultFolder(tmp_path).write(record)
+    answers = answer_rows(StoredResults(tmp_path))
+    assert ours(answers, table="Table 3", method="CCA", direction="text_query").value == 0.3
+    assert ours(answers, paper="001", dataset="TVGRAZ", metric="gain_percent", value="3").value == pytest.approx(10)
+    sm = [one for one in answers if one.row["table"] == "Table 3" and one.row["method"] == "SM"]
+    assert all("`diptych bench run --task pairwise-tvgraz` reads its files" in one.reason for one in sm)
+
+
+def test_ranks_are_among_the_methods_of_the_paper(results: StoredResults, answers: tuple[Answer, ...]) -> None:
+    found = ours(answers, table="Fig. 3(b)", method="TS", metric="MAP_rank")
+    names = ["cca", "sm", "scm", "pls", "blm", "gmmfa", "gmlda", "cca-3v", "lcfs", "deep-sm", "ts", "deep-ts"]
+    means = {
+        name: sum(
+            record.measures["AP()"]["image_query"] for record in results.folds("extendable-wikipedia-unseen", name)
+        )
+        for name in names
+    }
+    assert found.value == 1 + sorted(means.values(), reverse=True).index(means["ts"])
+
+
 def test_a_table_of_a_page_says_what_it_lacks(results: StoredResults, tmp_path: Path) -> None:
     shown = made_table(results, "standard cca sm")
     cca = results.folds("standard-wikipedia", "cca")[0].average()

@@ -25,24 +25,25 @@ def write_rows(path: Path, rows: np.ndarray, separator: str = " ") -> None:
 class Folder:
     """The files, and what was written into them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, n_images: int = N_IMAGES) -> None:
         rng = np.random.default_rng(0)
         self.root = root / "nus_wide"
-        self.names = [f"{CONCEPTS[row % 3]}/{row:04d}_{row}.jpg" for row in rng.permutation(N_IMAGES)]
+        self.n_images = n_images
+        self.names = [f"{CONCEPTS[row % 3]}/{row:04d}_{row}.jpg" for row in rng.permutation(n_images)]
         # The first concepts are the most frequent; the last two are too rare to be kept.
         rates = np.array([0.2, *np.linspace(0.15, 0.1, 9), 0.02, 0.02])
-        self.labels = (rng.random((N_IMAGES, 12)) < rates).astype(int)
+        self.labels = (rng.random((n_images, 12)) < rates).astype(int)
         self.labels[:3] = np.eye(12, dtype=int)[[0, 10, 11]]
         self.labels[3, :2] = 1
-        self.tags = (rng.random((N_IMAGES, N_TAGS)) < 0.3).astype(int)
+        self.tags = (rng.random((n_images, N_TAGS)) < 0.3).astype(int)
         self.tags[0, 0] = 1
-        self.words = rng.integers(0, 9, (N_IMAGES, 5))
-        self.colours = rng.random((N_IMAGES, 4)).round(4)
-        self.in_train = rng.random(N_IMAGES) < 0.6
+        self.words = rng.integers(0, 9, (n_images, 5))
+        self.colours = rng.random((n_images, 4)).round(4)
+        self.in_train = rng.random(n_images) < 0.6
         self.write()
 
     def write(self) -> None:
-        lists = {"": np.ones(N_IMAGES, dtype=bool), "Train": self.in_train, "Test": ~self.in_train}
+        lists = {"": np.ones(self.n_images, dtype=bool), "Train": self.in_train, "Test": ~self.in_train}
         for part, chosen in lists.items():
             path = self.root / "ImageList" / f"{part}Imagelist.txt"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, CMC
 from diptych.models import CCA, SM
-from diptych.protocols import ClassHoldOut, HoldOut, evaluate_model, tune
+from diptych.protocols import ClassHoldOut, CrossValidation, HoldOut, evaluate_model, tune
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +190,15 @@ def test_a_journal_is_used_for_the_very_same_search_only(pairs, tmp_path, change
         progress=lambda *step: calls.append(step),
     )
     assert calls == [(1, 1)]
+
+
+def test_cross_validation_holds_every_pair_out_once() -> None:
+    pairs = Pairs(np.eye(11), np.eye(11), ids=[str(row) for row in range(11)])
+    folds = list(CrossValidation(repeats=4, seed=3).splits(pairs))
+    assert sorted(name for _, held_out in folds for name in held_out.ids) == sorted(pairs.ids)
+    assert all(set(train.ids) == set(pairs.ids) - set(held_out.ids) for train, held_out in folds)
+    assert [list(held_out.ids) for _, held_out in folds] == [
+        list(held_out.ids) for _, held_out in CrossValidation(repeats=4, seed=3).splits(pairs)
+    ]
+    with pytest.raises(InvalidInputError, match="repeats must be at least 2"):
+        CrossValidation(repeats=1)

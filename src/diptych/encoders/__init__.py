@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from diptych.encoders.image.picture_decoding import read_picture as read_picture
     from diptych.encoders.image.picture_decoding import thumbnail as thumbnail
     from diptych.encoders.image.resnet50 import ResNet50 as ResNet50
+    from diptych.encoders.image.sift_words import SiftTopics as SiftTopics
     from diptych.encoders.image.sift_words import SiftWords as SiftWords
     from diptych.encoders.joint.export import export_folder as export_folder
     from diptych.encoders.joint.joint_model import JointImageEncoder as JointImageEncoder

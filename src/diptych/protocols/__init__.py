@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from diptych.protocols.retrieval import with_noise as with_noise
     from diptych.protocols.tuning import ClassHoldOut as ClassHoldOut
     from diptych.protocols.tuning import ClassQueryHoldOut as ClassQueryHoldOut
+    from diptych.protocols.tuning import CrossValidation as CrossValidation
     from diptych.protocols.tuning import HoldOut as HoldOut
     from diptych.protocols.tuning import HoldOuts as HoldOuts
     from diptych.protocols.tuning import QueryHoldOut as QueryHoldOut

@@ -13,7 +13,15 @@ from diptych.data.item_sequences import pick_items
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel
 from diptych.protocols.retrieval import Retrieval
-from diptych.protocols.tuning import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
+from diptych.protocols.tuning import (
+    ClassQueryHoldOut,
+    CrossValidation,
+    HoldOut,
+    HoldOuts,
+    QueryHoldOut,
+    class_list,
+    numbered_seed,
+)
 
 _MIN_CLASSES = 4
 
@@ -125,7 +133,7 @@ class RandomDraws:
     test_size: float | int | None = None
     seed: int = 0
     stratify: bool = False
-    hold_outs: HoldOut = field(default_factory=HoldOut)
+    hold_outs: HoldOut | CrossValidation = field(default_factory=HoldOut)
     setting: ClassVar[str] = "draws"
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from diptych.data import load_dataset
-from diptych.encoders import SiftWords
+from diptych.encoders import SiftTopics, SiftWords
 from diptych.errors import InvalidInputError, MissingPackageError
 
 
@@ -39,6 +39,18 @@ def test_a_histogram_is_the_share_of_descriptors_nearest_to_each_word(pictures: 
 
 
 # Points are described along their own direction, so they cannot tell which way stripes run.
+def test_topics_are_those_of_the_words(pictures: list[np.ndarray]) -> None:
+    """The words are those of the codebook alone; a picture has equal proportions alone and in a batch."""
+    words, topics = SiftWords(n_words=6).fit(pictures), SiftTopics(n_words=6, n_topics=2).fit(pictures)
+    np.testing.assert_array_equal(words.prepare(pictures[0]), topics.prepare(pictures[0]))
+    together = topics.transform(pictures)
+    assert together.shape == (len(pictures), 2)
+    np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(topics.transform(pictures[1:2])[0], together[1], atol=1e-6)
+    weights = topics.components_ / topics.components_.sum(axis=1, keepdims=True)
+    assert np.abs(weights[0] - weights[1]).sum() > 0.01
+
+
 def test_textures_are_told_apart() -> None:
     kinds = (0, 2)
     known = [texture(kind, seed) for kind in kinds for seed in range(8)]

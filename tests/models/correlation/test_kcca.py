@@ -63,6 +63,8 @@ def test_kernels_equal_their_definitions(histograms):
     np.testing.assert_allclose(kernel.scale, -additive_chi2_kernel(images).mean())
     minima = np.minimum(topics[:, None], topics[None, :9]).sum(axis=2)
     np.testing.assert_allclose(Kernel("intersection")(topics, topics[:9]), minima, atol=1e-12)
+    distances = np.sqrt(((topics[:, None] - topics[None, :9]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(Kernel("exponential", 0.5)(topics, topics[:9]), np.exp(-2 * distances), atol=1e-12)
     radial = Kernel.fitted("rbf", topics, side="texts")
     squares = ((topics[:, None] - topics[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(radial(topics, topics), np.exp(-squares / squares.mean()), atol=1e-12)
@@ -82,7 +84,7 @@ def test_all_kernel_features_reproduce_the_kernel_at_full_rank(histograms):
         np.testing.assert_allclose(features.training(slice(10, 30)), mapped[10:30], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["chi2_rbf", "intersection", "rbf", "linear"])
+@pytest.mark.parametrize("name", ["chi2_rbf", "intersection", "rbf", "exponential", "linear"])
 def test_kernel_diagonals_need_no_kernel_matrix(histograms, name):
     images, _ = histograms
     kernel = Kernel.fitted(name, images, side="images")
@@ -169,7 +171,7 @@ def many_histograms():
     return 0.7 * topics @ rng.dirichlet(np.ones(20), size=6) + 0.3 * rng.dirichlet(np.ones(20), size=300), topics
 
 
-@pytest.mark.parametrize("name", ["chi2_rbf", "intersection", "rbf", "linear"])
+@pytest.mark.parametrize("name", ["chi2_rbf", "intersection", "rbf", "exponential", "linear"])
 def test_a_kernel_matrix_is_the_kernel_of_every_two_rows(many_histograms, name):
     images, _ = many_histograms
     kernel = Kernel.fitted(name, images, side="images")

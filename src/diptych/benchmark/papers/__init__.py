@@ -31,11 +31,20 @@ CITATIONS = {
 def _tasks_by_paper() -> dict[str, tuple[Task, ...]]:
     from diptych.benchmark.papers.alignment import ALIGNMENT
     from diptych.benchmark.papers.liu import LIU
+    from diptych.benchmark.papers.liu_settings import PUBLISHED_SETTINGS
     from diptych.benchmark.papers.menon import MENON
     from diptych.benchmark.papers.pereira import PEREIRA
+    from diptych.benchmark.papers.pereira_settings import PEREIRA_SETTINGS
     from diptych.benchmark.papers.zhang import ZHANG
+    from diptych.benchmark.papers.zhang_settings import ZHANG_SETTINGS
 
-    return {"000": LIU, "001": MENON, "002": ZHANG, "004": PEREIRA, "alignment": ALIGNMENT}
+    return {
+        "000": (*LIU, *PUBLISHED_SETTINGS),
+        "001": MENON,
+        "002": (*ZHANG, *ZHANG_SETTINGS),
+        "004": (*PEREIRA, *PEREIRA_SETTINGS),
+        "alignment": ALIGNMENT,
+    }
 
 
 def declared_tasks() -> tuple[Task, ...]:

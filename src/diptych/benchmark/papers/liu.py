@@ -14,15 +14,15 @@ from diptych.models import Preprocessed, model_classes
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.protocols import HoldOut, RetrievalProtocol, SeenClasses, StandardSplit, UnseenClasses
 
-_LIU = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
-_WIKIPEDIA = Features("SIFT words and LDA topics, square-rooted", scaling=("hellinger", "hellinger"))
+LIU_CITATION = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
+WIKIPEDIA_FEATURES = Features("SIFT words and LDA topics, square-rooted", scaling=("hellinger", "hellinger"))
 _NETWORKS = Features(
     "EfficientNet-Lite2 and MiniLM, 128 and 64 principal components",
     EfficientNetLite(),
     SentenceEncoder(),
     components=(128, 64),
 )
-_CAPTIONS = Features(
+CAPTIONS = Features(
     "EfficientNet-Lite2 and MiniLM, 256 principal components", EfficientNetLite(), SentenceEncoder(), (256, 256)
 )
 _SCENES = Features("colour and edge histograms and TF-IDF topics, 32 and 16 principal components", components=(32, 16))
@@ -51,7 +51,7 @@ def _extendable(
             features=features,
             protocol=protocol,
             methods=methods,
-            citation=_LIU,
+            citation=LIU_CITATION,
             options=options or {},
         )
         for protocol in (SeenClasses(), UnseenClasses())
@@ -74,7 +74,7 @@ def _standard(
 
 
 _TASKS = (
-    *_extendable("wikipedia", "wikipedia", "Wikipedia", _WIKIPEDIA, (5, 9), 200),
+    *_extendable("wikipedia", "wikipedia", "Wikipedia", WIKIPEDIA_FEATURES, (5, 9), 200),
     # Forty of fifty photographs of a class are its database, as in the paper.
     *_extendable(
         "pascal_sentence",
@@ -94,15 +94,15 @@ _TASKS = (
         50,
         {"n_train": 240, "n_test": 120, "size": 32, "captions": "join"},
     ),
-    _standard("wikipedia", "wikipedia", "Wikipedia", _WIKIPEDIA, (9,), 300),
+    _standard("wikipedia", "wikipedia", "Wikipedia", WIKIPEDIA_FEATURES, (9,), 300),
     _standard("pascal_sentence", "pascal", "Pascal Sentence", _NETWORKS, (20, 40), 300),
     Task(
         name="flickr8k",
         title="Flickr8k, captions and photographs of one another",
         dataset="flickr8k",
-        features=_CAPTIONS,
+        features=CAPTIONS,
         protocol=StandardSplit(HoldOut(repeats=1, share=0.1)),
-        methods=(*pair_methods(_CAPTIONS, (64, 128)), *word_methods()),
+        methods=(*pair_methods(CAPTIONS, (64, 128)), *word_methods()),
         measures=(AP(), RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank()),
         relevant="instance",
         citation=find_dataset("flickr8k").citation,
@@ -148,7 +148,7 @@ def _hashing(short: str, title: str, features: Features, protocol: RetrievalProt
         title=f"{title}, {protocol.setting} classes" if protocol.setting != "captions" else title,
         features=features,
         protocol=protocol,
-        citation=_LIU,
+        citation=LIU_CITATION,
         seeds_by_fold=True,
         describes_codes=True,
         **parts,

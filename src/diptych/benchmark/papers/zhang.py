@@ -22,7 +22,7 @@ _ABLATIONS: tuple[tuple[str, str, Literal["both", "image_query", "text_query"]],
     ("mnil", "MNiL", "both"),
 )
 # ResNet-50 fine-tuned on squares of 224 pixels, with the settings and the tower of words of mnil_flickr8k.py.
-_PIXELS: dict[str, Any] = {
+MNIL_FROM_PIXELS: dict[str, Any] = {
     "image_tower": "resnet50",
     "image_side": 252,
     "image_crop": 224,
@@ -61,7 +61,7 @@ def zhang_methods(texts: RowScaling, *, classes: bool, words: bool = True) -> tu
             for name, title, way in _ABLATIONS
         ),
         *(
-            Method(f"{name}-pixels", f"{title}, pixels", models.MNiL(direction=way, **_PIXELS), reads="items")
+            Method(f"{name}-pixels", f"{title}, pixels", models.MNiL(direction=way, **MNIL_FROM_PIXELS), reads="items")
             for name, title, way in _ABLATIONS
         ),
     ]

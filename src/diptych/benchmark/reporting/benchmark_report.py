@@ -22,6 +22,7 @@ from diptych.benchmark.reporting.charts import (
     line_chart,
     scatter_chart,
 )
+from diptych.benchmark.reporting.code_observations import check_code_observations
 from diptych.benchmark.reporting.leaderboard import as_csv, leaderboard_table, published_beside
 from diptych.benchmark.reporting.observations import Observation, check_observations, format_p_value
 from diptych.benchmark.reporting.results import (
@@ -68,6 +69,7 @@ def task_figures(task: TaskResults) -> list[ChartGroup]:
     drawn = [
         _curves(task, "cmc", "Cumulative match", ("rank k", "queries matched within k"), logarithmic=True),
         _curves(task, "precision_recall", "Precision and recall", ("recall", "interpolated precision")),
+        _curves(task, "precision_scope", "Precision by scope", ("items looked at", "precision")),
         _bits(task),
         _categories(task),
         _confusion(task),
@@ -245,8 +247,8 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """The three observations of Liu et al., tested wherever the results allow it."""
-        return check_observations(self.tasks)
+        """The observations of Liu et al., also those on codes, tested wherever the results allow it."""
+        return (*check_observations(self.tasks), *check_code_observations(self.tasks))
 
     @cached_property
     def experiments(self) -> tuple[Experiment, ...]:

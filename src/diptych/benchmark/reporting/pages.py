@@ -19,9 +19,10 @@ from diptych.benchmark.papers.dong import click_tables
 from diptych.benchmark.published import MapScore, printed_beside, published_training
 from diptych.benchmark.reporting import few_captions
 from diptych.benchmark.reporting.checklist import checklist_page
+from diptych.benchmark.reporting.code_observations import check_code_observations
 from diptych.benchmark.reporting.observations import format_p_value, format_signed, trivial_ranks
 from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows, reproduction_page
-from diptych.benchmark.reporting.results import find_experiments, group_records
+from diptych.benchmark.reporting.results import TaskResults, find_experiments, group_records
 from diptych.benchmark.results import Record
 from diptych.benchmark.tables import NOTHING, Table, as_markdown
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -217,15 +218,13 @@ def recall_table(results: StoredResults, task: str, *methods: str) -> Table:
     return Table(task, (task, *(f"{way.replace('_', ' ')} {key}" for way, key in columns)), tuple(rows))
 
 
+def _both_settings(results: StoredResults) -> tuple[TaskResults, ...]:
+    names = [f"extendable-{data}-{setting}" for data in _DATA for setting in ("seen", "unseen")]
+    return group_records(record for name in names for some in results.methods(name).values() for record in some)
+
+
 def trivial_table(results: StoredResults) -> Table:
     """Return the mean ranks of the trivial solutions on seen and on unseen classes, and the test over folds."""
-    records = [
-        record
-        for data in _DATA
-        for setting in ("seen", "unseen")
-        for some in results.methods(f"extendable-{data}-{setting}").values()
-        for record in some
-    ]
     rows = [
         (
             f"{experiment.title}, {found.title}",
@@ -233,11 +232,18 @@ def trivial_table(results: StoredResults) -> Table:
             f"{found.unseen:.1f}",
             format_p_value(found.p_value),
         )
-        for experiment in find_experiments(group_records(records))
+        for experiment in find_experiments(_both_settings(results))
         for name in ("ts", "deep-ts")
         if (found := trivial_ranks(experiment, name)) is not None
     ]
     return Table("mean rank", ("mean rank among real-valued methods", "seen", "unseen", "p over folds"), tuple(rows))
+
+
+def codes_observed(results: StoredResults) -> Table:
+    """Return what Liu et al. observed of codes, tested on seen and on unseen classes of both data sets."""
+    found = check_code_observations(_both_settings(results))
+    rows = [(one.claim, one.where, one.verdict, format_p_value(one.p_value), one.evidence) for one in found]
+    return Table("codes", ("claim", "data", "verdict", "p", "evidence"), tuple(rows), n_names=5)
 
 
 def code_lengths(results: StoredResults, data: str, *methods: str) -> Table:
@@ -279,6 +285,7 @@ MAKERS: Mapping[str, Callable[..., Table]] = {
     "recall": recall_table,
     "trivial": trivial_table,
     "code-lengths": code_lengths,
+    "codes-observed": codes_observed,
     "clicks": click_table,
     "costa-pereira": costa_pereira_table,
     **few_captions.MAKERS,

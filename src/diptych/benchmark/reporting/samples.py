@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Literal
@@ -56,23 +56,27 @@ class SampleSheet:
 
 
 def sample_sheets(
-    tasks: Sequence[TaskResults], declarations: Sequence[Task] | None = None, seed: int = 0
+    tasks: Sequence[TaskResults],
+    declarations: Sequence[Task] | None = None,
+    seed: int = 0,
+    methods: Collection[str] = (),
 ) -> tuple[SampleSheet, ...]:
     """Ask a few queries of one task of every data set again, and show what the best method and CCA answer.
 
     The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
-    chose. ``declarations`` are the tasks to look them up in, by default those of `declared_tasks`. Where the data is
-    not on this machine, or has no pictures, the sheet says so and is empty.
+    chose. With ``methods`` these are shown instead, on every task that has results of one. ``declarations`` are the
+    tasks to look them up in, by default those of `declared_tasks`. Where the data is not on this machine, or has no
+    pictures, the sheet says so and is empty.
     """
     declared = {task.name: task for task in (declared_tasks() if declarations is None else declarations)}
     chosen: dict[str, TaskResults] = {}
     for task in sorted(tasks, key=lambda task: task.setting != "unseen"):
-        if task.name in declared:
-            chosen.setdefault(task.dataset, task)
-    return tuple(_sheet(task, declared[task.name], seed) for task in chosen.values())
+        if task.name in declared and (not methods or any(map(task.method, methods))):
+            chosen.setdefault(task.name if methods else task.dataset, task)
+    return tuple(_sheet(task, declared[task.name], seed, methods) for task in chosen.values())
 
 
-def _sheet(task: TaskResults, declared: Task, seed: int) -> SampleSheet:
+def _sheet(task: TaskResults, declared: Task, seed: int, methods: Collection[str]) -> SampleSheet:
     if not declared.data.is_available:
         return SampleSheet(task.title, (), f"The data set {task.dataset} is not on this machine, so nothing is shown.")
     try:
@@ -82,7 +86,9 @@ def _sheet(task: TaskResults, declared: Task, seed: int) -> SampleSheet:
         number = task.folds[0]
         shown = declared.protocol.fold(raw, number).retrieval
         fold = declared.fold(declared.load(), number)
-        asked = {method.title: _encoded_again(method, declared, fold, number) for method in _best_and_baseline(task)}
+        named = [method for method in map(task.method, methods) if method is not None]
+        chosen = named or _best_and_baseline(task)
+        asked = {method.title: _encoded_again(method, declared, fold, number) for method in chosen}
     except DiptychError as problem:
         return SampleSheet(task.title, (), f"No samples: {problem}")
     samples = tuple(

@@ -69,7 +69,8 @@ def bench_run(
         typer.Option(
             "--data",
             help="Features of your own: an npz file with images, texts and perhaps labels and split; a folder with the "
-            "same as .npy files; or a CSV with columns image…, text…, label and split.",
+            "same as .npy files; or a CSV with columns image…, text…, label and split. With --paper: the folder that "
+            "holds the data sets, instead of DIPTYCH_DATA.",
         ),
     ] = None,
     folds: Annotated[
@@ -89,6 +90,11 @@ def bench_run(
     from diptych.benchmark.papers import tasks_of_paper
     from diptych.cli.console.output import results as results_console
 
+    if paper and data is not None:
+        if not data.is_dir():
+            raise InvalidInputError(f"{data} is no folder; with --paper, --data names the folder of the data sets")
+        os.environ["DIPTYCH_DATA"] = str(data.resolve())  # Processes of this run inherit it.
+        data = None
     catalogue = Catalogue(
         plugins=tuple(Plugin.read(path) for path in plugin or ()),
         data=None if data is None else OwnData(str(data.resolve()), seed),
@@ -279,6 +285,10 @@ def bench_report(
         Path, typer.Option("--output", "-o", help="The folder to write report.html, .md, .tex and results.csv into.")
     ] = Path("report"),
     samples: Annotated[bool, typer.Option(help="Show queries with the answers of the best method and of CCA.")] = True,
+    samples_of: Annotated[
+        list[str] | None,
+        typer.Option("--samples-of", help="Show the answers of these methods, on every task that has results of one."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -293,7 +303,7 @@ def bench_report(
         report = build_report(ResultFolder(results).records())
     if samples:
         with stages.run("asking samples", "asking samples"):
-            report = Report(report.tasks, sample_sheets(report.tasks))
+            report = Report(report.tasks, sample_sheets(report.tasks, methods=_listed(samples_of or ())))
     with stages.run("testing differences", "testing differences"):
         forms = {
             "report.html": report.as_html(),

@@ -6,7 +6,7 @@ from typing import Any
 
 from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.datasets.captioned_photographs import FLICKR8K, FLICKR30K, PASCAL_SENTENCE
-from diptych.data.datasets.coco import COCO, COCO_PAIRS
+from diptych.data.datasets.coco import COCO, COCO_2014, COCO_PAIRS
 from diptych.data.datasets.nus_wide import NUS_WIDE
 from diptych.data.datasets.scenes.scene import SCENES
 from diptych.data.datasets.web_clicks import CLICKTURE, MIRFLICKR
@@ -22,6 +22,7 @@ DATASETS: tuple[Dataset, ...] = (
     FLICKR8K,
     FLICKR30K,
     COCO,
+    COCO_2014,
     COCO_PAIRS,
     CLICKTURE,
     SCENES,
@@ -67,6 +68,7 @@ def load_dataset(name: str, **options: Any) -> DatasetSplits:
     >>> load_dataset("wikipedai")
     Traceback (most recent call last):
     diptych.errors.UnknownNameError: unknown data set 'wikipedai'; did you mean 'wikipedia'? Known: \
-clickture, coco, coco_pairs, flickr30k, flickr8k, mirflickr, nus_wide, pascal_sentence, scenes, tvgraz, wikipedia
+clickture, coco, coco_2014, coco_pairs, flickr30k, flickr8k, mirflickr, nus_wide, pascal_sentence, scenes, tvgraz, \
+wikipedia
     """
     return find_dataset(name).load(**options)

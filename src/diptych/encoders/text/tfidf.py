@@ -251,12 +251,7 @@ class LdaTopics(_CountedWords):
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary and the topics from training texts."""
-        if self.n_topics < 1 or self.max_iter < 1:
-            raise InvalidInputError(
-                f"n_topics and max_iter must be at least 1, got {self.n_topics} and {self.max_iter}"
-            )
-        allocation = _allocation(self.n_topics, max_iter=self.max_iter, random_state=self.random_state)
-        self.components_: FloatArray = np.asarray(allocation.fit(self._learn_counts(items)).components_)
+        self.components_ = learn_topics(self._learn_counts(items), self.n_topics, self.max_iter, self.random_state)
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
@@ -267,6 +262,14 @@ class LdaTopics(_CountedWords):
 
 def _allocation(n_topics: int, **options: Any) -> Any:
     return scikit_learn("sklearn.decomposition").LatentDirichletAllocation(n_topics, **options)
+
+
+def learn_topics(counts: Any, n_topics: int, max_iter: int, random_state: int) -> FloatArray:
+    """Return the weight of each word in each topic (topics, words), learned from counts (items, words)."""
+    if n_topics < 1 or max_iter < 1:
+        raise InvalidInputError(f"n_topics and max_iter must be at least 1, got {n_topics} and {max_iter}")
+    allocation = _allocation(n_topics, max_iter=max_iter, random_state=random_state)
+    return np.asarray(allocation.fit(counts).components_)
 
 
 def topic_proportions(components: FloatArray, counts: scipy.sparse.csr_matrix) -> FloatArray:

@@ -18,12 +18,13 @@ _TILE_ROWS, _TILE_COLUMNS = 32, 1024
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name; ``scale`` is the mean distance γ of the training rows for the two exponential ones.
+    """A kernel by name; ``scale`` is the mean distance γ of the training rows for those with an exponent.
 
     ================ =====================================================================
     ``chi2_rbf``     exp(−χ²(x, y)/γ), χ²(x, y) = Σ (xᵢ − yᵢ)²/(xᵢ + yᵢ), for histograms
     ``intersection`` Σ min(xᵢ, yᵢ), for histograms and topic proportions
     ``rbf``          exp(−‖x − y‖²/γ), for any features
+    ``exponential``  exp(−‖x − y‖/γ), for any features
     ``linear``       x·y
     ================ =====================================================================
     """
@@ -102,11 +103,20 @@ def _intersection(left: FloatArray, right: FloatArray) -> FloatArray:
     )
 
 
-_DISTANCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {"chi2_rbf": _chi2, "rbf": _squared_euclidean}
+def _euclidean(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(scipy.spatial.distance.cdist(left, right))
+
+
+_DISTANCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "chi2_rbf": _chi2,
+    "rbf": _squared_euclidean,
+    "exponential": _euclidean,
+}
 _KERNELS: dict[str, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
     "chi2_rbf": lambda left, right, scale: np.exp(-_chi2(left, right) / scale),
     "intersection": lambda left, right, scale: _intersection(left, right),
     "rbf": lambda left, right, scale: np.exp(-_squared_euclidean(left, right) / scale),
+    "exponential": lambda left, right, scale: np.exp(-_euclidean(left, right) / scale),
     "linear": lambda left, right, scale: left.astype(np.float64) @ right.T.astype(np.float64),
 }
 
