@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,7 @@ def data(splits: DatasetSplits) -> WebData:
     features = {name: {part: rng.normal(size=(n, 3)) for part, n in sizes.items()} for name in ("a", "bb")}
     human = {"experts": lists("e", 24, 40), "crowd": lists("c", 10, 40), "words": lists("w", 6, 40)}
     log, away = simulate_clicks(splits.train), {"away": lists("a", 8, 30)}
+    splits = replace(splits, test=pairs(40, "test"), dev=pairs(12, "dev"))
     return WebData(splits, log, features, human, lists("d", 16, 12), TfidfTopics(), away)
 
 

@@ -13,12 +13,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from diptych.benchmark import Catalogue, declared_tasks
+from diptych.benchmark.papers.dong import click_tables
 from diptych.benchmark.reporting import group_records, sample_sheets
 from diptych.benchmark.reporting.code_observations import check_code_observations
 from diptych.benchmark.results import Record
 from diptych.cli.app import app
 from diptych.space import DIRECTIONS
 from tests.benchmark.made_up_records import make_record
+from tests.data.clicks.test_web_datasets import packed
 from tests.data.test_nus_wide import Folder
 from tests.encoders.image.test_resnet50 import shelf, weights
 
@@ -79,13 +81,30 @@ def write_coco_2014(root: Path, n_images: int = 24) -> None:
             (folder / "annotations" / f"{kind}_{part}.json").write_text(json.dumps(content))
 
 
+def write_flickr30k(root: Path, n_images: int = 20) -> None:
+    """Write photographs, captions and the lists of Flickr30k Entities."""
+    folder = root / "flickr30k"
+    (folder / "flickr30k-images").mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    for row in range(n_images):
+        pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "flickr30k-images" / f"{row}.jpg")
+    lines = [f"{row}.jpg#{k}\tthing {row} number {k} ." for row in range(n_images) for k in range(5)]
+    (folder / "results_20130124.token").write_text("\n".join(lines) + "\n")
+    (folder / "dataset_flickr30k.json").write_text(json.dumps({"dataset": "flickr30k", "images": []}))
+    for part, rows in {"train": range(14), "val": range(14, 16), "test": range(16, n_images)}.items():
+        (folder / f"{part}.txt").write_text("\n".join(map(str, rows)) + "\n")
+
+
 def test_a_paper_takes_a_folder_of_data_sets(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On narrow weights of ResNet-50 that are made here, as the package of the real ones has them."""
     monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path / "elsewhere"))
     write_coco_2014(tmp_path / "sets")
+    write_flickr30k(tmp_path / "sets")
     told = run("--paper", "002", "--data", str(tmp_path / "sets"), "-m", "cca,random", "--folds", "2", "--quick")
-    assert {unit["task"] for unit in told["units"]} == {"draws-coco-2014"}
-    assert any("neural-flickr30k" in unit for unit in told["skipped"])
+    assert {unit["task"] for unit in told["units"]} == {"draws-coco-2014", "draws-flickr30k", "neural-flickr30k"}
+    assert {"AP()", "R@1"} <= {name for unit in told["units"] for name in unit["measures"]}
+    assert any("neural-coco," in unit for unit in told["skipped"])
 
 
 def test_splits_of_the_draws_are_those_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +168,77 @@ def test_samples_of_named_methods_come_from_every_task_that_has_them() -> None:
         for task in declared
         for method in ("cfa", "sm", "ts")
     ]
-    sheets = sample_sheets(group_records(records), declared, methods=("sm", "ts"))
-    assert [set(sheet.samples[0].answers) for sheet in sheets] == [{"SM", "TS"}] * 2
+    sheets = sample_sheets(group_records(records), declared, methods=("sm", "cfa"))
+    assert [set(sheet.samples[0].answers) for sheet in sheets] == [{"SM", "CFA"}] * 2
+    for sample in (one for sheet in sheets for one in sheet.samples):
+        # Points of SM are probabilities of the training classes; those of CFA are not.
+        assert sample.likeliest["CFA"] == ""
+        listed = [sample.likeliest["SM"], *(shown.likeliest for shown, _ in sample.answers["SM"])]
+        for likeliest in listed:
+            values = [float(part.rpartition(" ")[2]) for part in likeliest.split(", ")]
+            assert values == sorted(values, reverse=True)
+            assert 0 < sum(values) <= 1.01
     assert sample_sheets(group_records(records), declared, methods=("cca",)) == ()
+
+
+def write_clickture(root: Path) -> None:
+    """Write Clickture's four tables with a few pictures of two kinds."""
+    folder = root / "clickture"
+    folder.mkdir()
+    words, colours = ("red car", "green tree"), ((255, 0, 0), (0, 255, 0))
+    clicks, pictures, judged, asked = [], [], [], []
+    for row in range(8):
+        clicks.append(f"{words[row % 2]} {row}\tk{row}\t{2 + row}\n")
+        pictures.append(f"k{row}\t{packed(colours[row % 2])}\n")
+        judged.append(f"d{row}\t{packed(colours[row % 2])}\n")
+    clicks.append("lost\tk99\t3\n")
+    for query in range(10):
+        for row in range(4):
+            grade = "Excellent" if (row + query) % 2 == 0 else "Bad"
+            asked.append(f"{words[query % 2]} number{query}\td{row}\t{grade}\n")
+    for name, lines in (
+        ("TrainClickLog", clicks),
+        ("TrainImageSet", pictures),
+        ("DevSetLabel", asked),
+        ("DevSetImage", judged),
+    ):
+        (folder / f"{name}.tsv").write_text("".join(lines))
+
+
+def write_mirflickr(root: Path) -> None:
+    """Write photographs, tags and annotations of two concepts as the archives have them."""
+    folder = root / "mirflickr"
+    tags, annotations = folder / "mirflickr" / "meta" / "tags", folder / "mirflickr25k_annotations_v080"
+    tags.mkdir(parents=True)
+    annotations.mkdir()
+    for number in range(1, 31):
+        colour = (255, 0, 0) if number % 2 else (0, 255, 0)
+        Image.new("RGB", (32, 32), colour).save(folder / "mirflickr" / f"im{number}.jpg")
+        (tags / f"tags{number}.txt").write_text(f"{'dog' if number % 2 else 'sea'}\nday{number}\n")
+    for first, name in ((1, "dog"), (2, "sea")):
+        (annotations / f"{name}_r1.txt").write_text("".join(f"{number}\n" for number in range(first, 31, 2)))
+
+
+@pytest.mark.parametrize("data", ["clickture", "mirflickr"])
+def test_click_data_go_from_their_files_to_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    {"clickture": write_clickture, "mirflickr": write_mirflickr}[data](tmp_path)
+    words = ["bench", "clicks", "--data", data, "-m", "text2image", "-m", "image2text", "-q"]
+    done = CliRunner().invoke(app, [*words, "--seeds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    (name,) = {"experts", "words"} & set(document["lists"])
+    found = document["lists"][name]
+    assert found["queries"] == {"clickture": 8, "mirflickr": 2}[data]
+    assert list(found["means"]["text2image"]) == ["lite2", "lite0", "lite1", "feature fusion"]
+    # Colours and words go together: what is learned from clicks finds them.
+    assert found["means"]["text2image"]["feature fusion"] > found["random"] + 0.1
+    tables = click_tables(document)
+    assert f"queries-{name}" in tables
+    if data == "clickture":
+        assert {"ranks", "grades", "answers", "groups", "neighbours", "people"} <= set(tables)
+        assert document["ranks"]["text2image"]["1"] >= document["ranks"]["random"]["1"]
+        assert sum(map(sum, document["experts"]["grades"].values())) == found["judged"]
+        first = document["answers"][0]["answers"]["text2image"][0]
+        assert first[1] == 3

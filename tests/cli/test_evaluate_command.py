@@ -173,7 +173,7 @@ def test_a_saved_model_loads_and_scores_the_same(run: Run, tmp_path: Path, split
 
 
 def test_plots_are_drawn_and_the_same_every_time(run: Run, tmp_path: Path) -> None:
-    names = {"precision-recall-11-point", "precision-recall", "cmc", "categories", "confusion"}
+    names = {"precision-recall-11-point", "precision-recall", "cmc", "categories", "confusion", "map"}
     for folder in ("first", "second"):
         result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--plots", tmp_path / folder, "--format", "svg")
         assert result.exit_code == 0

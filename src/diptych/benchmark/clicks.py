@@ -34,14 +34,12 @@ from diptych.metrics import (
     randomisation_test,
     spearman,
 )
-from diptych.models import (
-    Image2Text,
-    Text2Image,
-)
+from diptych.models import Image2Text, Text2Image, fuse_scores
 from diptych.protocols import QueryGroups
 
 AVERAGE_FUSION = "average fusion"
 LEARNED_FUSION = "learned fusion"
+PAPER_FUSION = "sigmoid fusion"
 RANDOM_ROW = "random"
 TITLES: Mapping[str, str] = {
     "image-annotation": "image2text, words",
@@ -54,6 +52,7 @@ TITLES: Mapping[str, str] = {
     "retriever": "our retriever (captions)",
     AVERAGE_FUSION: "method fusion, average",
     LEARNED_FUSION: "method fusion, learned",
+    PAPER_FUSION: "five methods, sigmoid",
 }
 """What tables call the rows whose names are other words."""
 DRAWN_FOLDS = tuple(range(11))
@@ -68,6 +67,10 @@ NEIGHBOUR_COUNTS = tuple(range(10, 151, 20))
 # Of Dong et al. (2018): the best of their grades, and how far down a list they look.
 _EXCELLENT = 3
 _CUTOFF = 25
+_JUDGED = "experts"
+RANKS = (1, 5, 10, 15, 20, 25)
+_PAPER_METHODS = ("image2text", "text2image", "psi", "devise", "conse")
+_SHOWN_QUERIES = 5
 
 
 class WebReport:
@@ -105,7 +108,8 @@ class WebReport:
     def rows(self) -> tuple[str, ...]:
         """The names of the methods, then the fusions if there is something to fuse."""
         names = tuple(method.name for method in self.methods)
-        return (*names, AVERAGE_FUSION, LEARNED_FUSION) if len(self._fused_methods) > 1 else names
+        paper = (PAPER_FUSION,) if set(_PAPER_METHODS) <= set(names) else ()
+        return (*names, AVERAGE_FUSION, LEARNED_FUSION, *paper) if len(self._fused_methods) > 1 else names
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -218,20 +222,47 @@ class WebReport:
             }
             for (method, feature), run in self.runs.items()
         }
-        neighbours = {
-            row: dict(zip(NEIGHBOUR_COUNTS, self.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS), strict=True))
-            for row in NEIGHBOUR_MODELS
-        }
-        tables: dict[str, Any] = {
-            "lists": lists,
-            "experts": self._analysis_json("experts"),
-            "neighbours": neighbours,
-            "costs": costs,
-        }
+        tables: dict[str, Any] = {"lists": lists, "costs": costs}
+        if _JUDGED in lists:
+            neighbours = {
+                row: dict(zip(NEIGHBOUR_COUNTS, self.neighbour_curve(row, _JUDGED, NEIGHBOUR_COUNTS), strict=True))
+                for row in NEIGHBOUR_MODELS
+            }
+            tables |= {"experts": self._analysis_json(_JUDGED), "neighbours": neighbours}
+            tables |= {"ranks": self._ranks_json(_JUDGED), "answers": self._answers_json(_JUDGED)}
+            tables |= self._noise_json(_JUDGED)
         if LEARNED_FUSION in self.rows:
             column = self.columns[-1]
             tables["fusion"] = {"weights": dict(self.weights(column)), "held_out": self.held_out_fusion(column)}
-        return {"log": repr(self.data.log), **tables, **self._noise_json("experts")}
+        return {"log": repr(self.data.log), **tables}
+
+    def _ranks_json(self, name: str) -> dict[str, dict[int, float]]:
+        """Return the mean NDCG of every row at several ranks (figure 5 of the paper), in the last column."""
+        lists = self.data.every_list()[name][0]
+        return {
+            row: {
+                rank: float(measured(self._scores_of(row, self.columns[-1], name), lists, NDCG(rank)).mean())
+                for rank in RANKS
+            }
+            for row in (RANDOM_ROW, *self.rows)
+        }
+
+    def _answers_json(self, name: str) -> list[dict[str, Any]]:
+        """Return a few queries, from the least to the most visual, with the first pictures of every row (Table VI)."""
+        (lists, part), column = self.data.every_list()[name], self.columns[-1]
+        ids = self.data.splits.parts[part].ids
+        order = np.argsort(self._visual[name], kind="stable")
+        chosen = order[np.linspace(0, len(order) - 1, min(_SHOWN_QUERIES, len(order))).round().astype(int)]
+        found = []
+        for query in dict.fromkeys(chosen.tolist()):
+            pictures, grades = lists.candidates(query)
+            answers = {}
+            for row in self.rows:
+                best = np.argsort(-self._scores_of(row, column, name)[query, pictures], kind="stable")[:_SHOWN_QUERIES]
+                answers[row] = [[str(ids[pictures[place]]), float(grades[place])] for place in best]
+            facts = {"query": lists.queries[query], "visualness": float(self._visual[name][query])}
+            found.append({**facts, "answers": answers})
+        return found
 
     def _noise_json(self, name: str) -> dict[str, Any]:
         """Return what noise among the candidates does to every row, and to what predicts the answers of one."""
@@ -280,7 +311,14 @@ class WebReport:
         asked, logged = (
             {tuple(clean_query(text)) for text in texts} for texts in (lists.queries, self.data.log.queries)
         )
+        groups = QueryGroups().of(self._visual[name])
         return {
+            "grades": {
+                f"{grade:g}": [
+                    int(np.asarray((lists.grades[groups == group].data == grade).sum())) for group in range(5)
+                ]
+                for grade in sorted(np.unique(lists.grades.data).tolist(), reverse=True)
+            },
             "group_sizes": self.group_sizes(name),
             "group_means": {
                 f"{fold}-fold noise": {row: _or_none(self.group_means(row, column, name, fold)) for row in rows}
@@ -290,7 +328,9 @@ class WebReport:
                 row: dict(zip(found, _or_none(one.coefficient for one in found.values()), strict=True))
                 for row, found in ((row, self.correlations(row, column, name)) for row in self.rows)
             },
-            "people": {row: _or_none([self.values(row, column, name)[people].mean()])[0] for row in rows},
+            "people": {
+                row: float(self.values(row, column, name)[people].mean()) if people.any() else None for row in rows
+            },
             "fewer_than_25_excellent": int((excellent < _CUTOFF).sum()),
             "percent_in_log": 100 * len(asked & logged) / len(asked),
         }
@@ -328,6 +368,10 @@ class WebReport:
             return FusedRuns.average(self._parts(column)).scores(name)
         if row == LEARNED_FUSION:
             return self._learned(column).scores(name)
+        if row == PAPER_FUSION:
+            features = self.features if column == FEATURE_FUSION else (column,)
+            parts = [self.runs[method, feature].scores[name] for method in _PAPER_METHODS for feature in features]
+            return fuse_scores(parts, rescale="sigmoid")
         if column == FEATURE_FUSION:
             return FusedRuns.average([self.runs[row, feature] for feature in self.features]).scores(name)
         return self.runs[row, column].scores[name]

@@ -40,6 +40,8 @@ from diptych.space import DIRECTIONS, Direction
 
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
 BY_INSTANCE: tuple[Measure, ...] = (AP(), RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank())
+# A map shows what is among ten neighbours, of pictures and texts.
+_LEAST_MAPPED = 6
 CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
@@ -228,6 +230,37 @@ class Evaluation:
         if self.relevant == "label" and test.labels is None:
             raise InvalidInputError(f"{self.dataset} has no labels; use relevant=instance")
         return self.relevant
+
+
+MapStages = dict[str, tuple[FloatArray, FloatArray]]
+
+
+def map_of_classes(outcome: Outcome, most: int = 500) -> tuple[MapStages, list[str]] | None:
+    """Return points of up to ``most`` pairs of each of the two commonest classes before and after learning.
+
+    These are the stages and labels of `diptych.figures.embedding_map`. Before learning both sides are features brought
+    to one width by random directions; a method that reads raw items has nothing before. A picture of both classes is
+    left out, and a picture's first text stands beside it. None without two classes, or for codes.
+    """
+    pairs, encoded = outcome.prepared.fold.retrieval.queries, outcome.measured.encoded
+    common = sorted(_members(pairs).items(), key=lambda item: -int(item[1].sum()))[:2]
+    if len(common) < 2 or outcome.measured.record.n_bits is not None:
+        return None
+    (first, one), (second, other) = common
+    rows = np.sort(np.concatenate([np.flatnonzero(one & ~other)[:most], np.flatnonzero(other & ~one)[:most]]))
+    labels = [first if one[row] else second for row in rows]
+    if len(set(labels)) < 2 or len(labels) < _LEAST_MAPPED:
+        return None
+    texts = np.unique(pairs.owners, return_index=True)[1][rows]
+    stages: MapStages = {}
+    if pairs.has_image_features and pairs.has_text_features:
+        rng = np.random.default_rng(0)
+        sides = np.asarray(pairs.images)[rows], np.asarray(pairs.texts)[texts]
+        width = min(side.shape[1] for side in sides)
+        images, words = (side @ rng.normal(size=(side.shape[1], width)) for side in sides)
+        stages["before learning"] = (images, words)
+    stages["after learning"] = (encoded.queries["image_query"][rows], encoded.queries["text_query"][texts])
+    return stages, labels
 
 
 # Which sides are encoded for a method that reads features, or words beside features of pictures.

@@ -216,6 +216,23 @@ WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=30), WORDS)
+def test_cosines_of_tf_idf_are_those_of_vectors_written_out(queries, asked):
+    sets, _ = WordSets.of(queries)
+    frequency = {word: sum(word in sets[row] for row in range(len(sets))) for word in "abcdefgh"}
+
+    def vector(words):
+        weigh = {word: 1 + np.log((1 + len(sets)) / (1 + frequency[word])) for word in words}
+        return np.array([weigh.get(word, 0.0) for word in "abcdefgh"])
+
+    found, cosines = sets.cosines(asked)
+    assert found.tolist() == [row for row in range(len(sets)) if set(sets[row]) & set(asked)]
+    for row, cosine in zip(found.tolist(), cosines.tolist(), strict=True):
+        one, other = vector(set(asked)), vector(sets[row])
+        assert cosine == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=30), WORDS, st.integers(1, 8), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_the_inverted_index_finds_what_a_comparison_with_every_set_finds(queries, asked, count, least):
     sets, owners = WordSets.of(queries)

@@ -38,11 +38,17 @@ def click_tables(document: Document) -> dict[str, Table]:
         "neighbours": _neighbours,
         "experts": _groups,
         "correlations": _correlations,
+        "ranks": _ranks,
+        "answers": _answers,
         "costs": _costs,
     }
     names = {"experts": "groups"}
     tables |= {names.get(key, key): make(document) for key, make in makers.items() if key in document}
-    return tables | {"people": _people(document), "others": _others(document)}
+    tables |= {f"queries-{name}": _queries(document, name) for name, found in lists.items() if "values" in found}
+    if "experts" not in document:
+        return tables
+    grades = {"grades": _grades(document)} if "grades" in document["experts"] else {}
+    return tables | grades | {"people": _people(document), "others": _others(document)}
 
 
 def _rows(document: Document, name: str) -> list[str]:
@@ -171,6 +177,48 @@ def _correlations(document: Document) -> Table:
     return Table(title, ("with", *(f"{fold}-fold" for fold in folds), "paper: 0-fold"), tuple(rows))
 
 
+def _queries(document: Document, name: str) -> Table:
+    found = document["lists"][name]
+    first, *others = found["values"]
+    rows = []
+    for row in others:
+        gaps = np.array(found["values"][row]) - np.array(found["values"][first])
+        counts = [int((gaps > 0).sum()), int((gaps < 0).sum()), int((gaps == 0).sum())]
+        rows.append((_title(row), *map(str, counts), f"{gaps.max():+.4f}", f"{gaps.min():+.4f}"))
+    headings = ("method", "better", "worse", "equal", "most won", "most lost")
+    title = f"Figure 3: query by query beside {_title(first)}, {name}"
+    return Table(title, headings, tuple(rows), notes=(f"{found['queries']} queries; {found['measure']}.",))
+
+
+def _grades(document: Document) -> Table:
+    experts = document["experts"]
+    sizes = [f"{group} ({size})" for group, size in zip(_GROUPS, experts["group_sizes"], strict=True)]
+    rows = tuple((f"grade {grade}", *map(str, counts)) for grade, counts in experts["grades"].items())
+    return Table("Figure 4: judged pictures by grade and visualness of the query", ("grade", *sizes), rows)
+
+
+def _ranks(document: Document) -> Table:
+    curves = document["ranks"]
+    rows = tuple((_title(row), *(f"{value:.4f}" for value in curve.values())) for row, curve in curves.items())
+    ranks = next(iter(curves.values()))
+    return Table("Figure 5: NDCG of expert grades by rank", ("method", *(f"@{rank}" for rank in ranks)), rows)
+
+
+def _answers(document: Document) -> Table:
+    rows = [
+        (
+            one["query"],
+            f"{one['visualness']:.3f}",
+            _title(row),
+            ", ".join(f"{name} ({grade:g})" for name, grade in shown),
+        )
+        for one in document["answers"]
+        for row, shown in one["answers"].items()
+    ]
+    headings = ("query", "visualness", "method", "first pictures (grades)")
+    return Table("Table VI: queries with their first answers", headings, tuple(rows), n_names=4)
+
+
 def _people(document: Document) -> Table:
     means = sorted(document["experts"]["people"].items(), key=lambda item: item[1] or 0.0)
     regime = "240 celebrity-related queries"
@@ -208,7 +256,7 @@ def _in_x(row: Mapping[str, str]) -> bool:
 
 
 def _costs(document: Document) -> Table:
-    feature = _columns(document, "experts")[0]
+    feature = _columns(document, next(iter(document["lists"])))[0]
     rows = []
     for name, cost in document["costs"].items():
         method, _, used = name.rpartition(" ")

@@ -24,7 +24,6 @@ COMPONENTS = (5, 10, 20, 40, 80, 160, 320, 640, 1125)
 KERNELS = ("linear", "rbf", "exponential", "chi2_rbf", "intersection")
 KAPPAS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9)
 _FIXED_WORDS, _FIXED_TOPICS = 1024, 100
-# Many components come only from the kernel itself, not from an approximation of it.
 _CM = KCCA(kappa=0.5, n_components=10, metric=CORRELATION)
 _FIXED_METHODS = (
     Method("cm", "CM", _CM),
@@ -34,8 +33,17 @@ _FIXED_METHODS = (
 
 
 def _task(name: str, title: str, dataset: str, features: Features, methods: Iterable[Method], **parts: Any) -> Task:
-    declared = {"protocol": ValidationPart(VALIDATION), "measures": (AP(),), "citation": CITATION}
-    return Task(name, title, dataset, features=features, methods=tuple(methods), **declared, **parts)
+    return Task(
+        name,
+        title,
+        dataset,
+        features=features,
+        methods=tuple(methods),
+        protocol=ValidationPart(VALIDATION),
+        measures=(AP(),),
+        citation=CITATION,
+        **parts,
+    )
 
 
 def _on_pascal(

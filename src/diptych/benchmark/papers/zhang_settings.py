@@ -12,12 +12,11 @@ from diptych.encoders import EfficientNetLite, MeanWordVectors, ResNet50, Senten
 from diptych.models import MNiL
 from diptych.protocols import CrossValidation, RandomDraws
 
-_UNIT = ("l2", "l2")
 _PUBLISHED = Features(
-    "ResNet-50 and mean word vectors, rows of unit length", ResNet50(), MeanWordVectors(), scaling=_UNIT
+    "ResNet-50 and mean word vectors, rows of unit length", ResNet50(), MeanWordVectors(), scaling=("l2", "l2")
 )
 _PACKAGED = Features(
-    "EfficientNet-Lite2 and MiniLM, rows of unit length", EfficientNetLite(), SentenceEncoder(), scaling=_UNIT
+    "EfficientNet-Lite2 and MiniLM, rows of unit length", EfficientNetLite(), SentenceEncoder(), scaling=("l2", "l2")
 )
 # Section 4.1: SGD with momentum 0.9, the maps learn ten times as fast as what lies below, and the other captions of a
 # photo are the positives of a text, so that a batch holds all of them.

@@ -23,6 +23,7 @@ from diptych.benchmark.reporting.code_observations import check_code_observation
 from diptych.benchmark.reporting.observations import format_p_value, format_signed, trivial_ranks
 from diptych.benchmark.reporting.reproduction import StoredResults, answer_rows, reproduction_page
 from diptych.benchmark.reporting.results import TaskResults, find_experiments, group_records
+from diptych.benchmark.reporting.significance import LEVEL
 from diptych.benchmark.results import Record
 from diptych.benchmark.tables import NOTHING, Table, as_markdown
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -33,6 +34,7 @@ CHECKLIST = "papers.md"
 _MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n\n?)(.*?)(\n?<!-- end of table -->)", re.DOTALL)
 _DATA = {"wikipedia": "Wikipedia", "pascal": "Pascal"}
 _MEASURES = {"AP()": "MAP"}
+_USUALLY_SIGNIFICANT = 0.005
 
 
 def made_pages(results: StoredResults, documents: str | PathLike[str]) -> dict[Path, str]:
@@ -262,6 +264,27 @@ def code_lengths(results: StoredResults, data: str, *methods: str) -> Table:
     return Table(data, ("classes", "method", *(f"{bits} bits" for bits in lengths)), tuple(rows), n_names=2)
 
 
+def click_differences(results: StoredResults) -> Table:
+    """Return how often two methods that differ by more, or by less, than 0.005 differ significantly (Dong et al., IV).
+
+    All pairs of rows of each list of queries, in the last column, by the randomisation test without correction.
+    """
+    rows = []
+    for name, found in results.documents["clicks"]["lists"].items():
+        column = list(next(iter(found["means"].values())))[-1]
+        means = {row: values[column] for row, values in found["means"].items()} | {"random": found["random"]}
+        counts = {True: [0, 0], False: [0, 0]}
+        for pair, p_value in found["p_values"].items():
+            one, other = pair.split(" | ")
+            of_size = counts[abs(means[one] - means[other]) > _USUALLY_SIGNIFICANT]
+            of_size[0] += p_value < LEVEL
+            of_size[1] += 1
+        shares = [f"{significant} of {pairs}" for significant, pairs in counts.values()]
+        rows.append((name, str(found["queries"]), found["measure"], *shares))
+    headings = ("list", "queries", "measure", "difference above 0.005: significant", "at most 0.005: significant")
+    return Table("differences", headings, tuple(rows), n_names=1)
+
+
 def click_table(results: StoredResults, name: str) -> Table:
     """Return one of the tables of `bench clicks` by its name."""
     return click_tables(results.documents["clicks"])[name]
@@ -287,6 +310,7 @@ MAKERS: Mapping[str, Callable[..., Table]] = {
     "code-lengths": code_lengths,
     "codes-observed": codes_observed,
     "clicks": click_table,
+    "click-differences": click_differences,
     "costa-pereira": costa_pereira_table,
     **few_captions.MAKERS,
 }

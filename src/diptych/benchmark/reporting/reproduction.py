@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from diptych.benchmark.click_data import FEATURES
 from diptych.benchmark.papers import CITATIONS, SHORT
 from diptych.benchmark.published import DISTANCES, MEASURE_KEYS, plain_name, published_rows
 from diptych.benchmark.reporting.observations import format_p_value, format_signed
 from diptych.benchmark.results import STUDIES, Record, ResultFolder
 from diptych.benchmark.tables import Table, as_markdown
+from diptych.encoders import Visualness
 from diptych.metrics import NDCG, GradedRelevance, evaluate_scores
 from diptych.models import PSI, ConSE, Image2Text, MNiL, Text2Image
 from diptych.space import DIRECTIONS, Direction
@@ -49,7 +49,7 @@ _CLICKTURE = "Clickture's queries and pictures are not publicly available"
 _JUDGED_LISTS = {"MIRFlickr-test": "words", "Clickture-dev": "experts", "IRC-MM15-test": "pascal"}
 _COUNTS = {"n_queries": "queries", "n_images": "pictures", "n_pairs": "judged"}
 # Which network stands for which; the paper has three.
-STAND_INS = {"CaffeNet": "lite2", "VggNet": "lite0", "Feature-fusion": "feature fusion"}
+STAND_INS = {"CaffeNet": "lite2", "VggNet": "lite0", "GoogleNet": "lite1", "Feature-fusion": "feature fusion"}
 _AVERAGE = "average fusion"
 _LEARNED = "learned fusion"
 _RANDOM = "random"
@@ -307,7 +307,9 @@ def _mean(records: Sequence[Record], metric: str, direction: str) -> float | Non
 def _dong(row: PrintedRow, results: StoredResults) -> Found:
     if row["regime"] == "constant":
         return _dong_constant(row["method"])
-    if row["table"] == "Table VI" or row["regime"] == "with re-ranking trick":
+    if row["metric"] == "visualness":
+        return Ours(Visualness().of(row["method"]).visualness, f"Visualness().of({row['method']!r})", same_data=True)
+    if row["table"] in ("Table II", "Fig. 2", "Table VI") or row["regime"] == "with re-ranking trick":
         return _CLICKTURE
     if row["method"] in _QUOTED:
         return _QUOTED[row["method"]]
@@ -329,8 +331,6 @@ def _dong_list(row: PrintedRow, found: Mapping[str, Any]) -> Found:
     name = _BOUNDS.get(row["method"], _COUNTS.get(row["metric"]))
     if name is not None:
         return Ours(found[name], _CLICKS)
-    if row["regime"] == "GoogleNet":
-        return f"two networks are compared here, {' and '.join(FEATURES.values())}; there is no third"
     method = _FUSIONS.get(row["method"], row["method"].partition(" [")[0].lower().replace(" ", "-"))
     # Tables VIII and X name no network: the paper fuses them.
     return Ours(found["means"][method][STAND_INS.get(row["regime"], STAND_INS["Feature-fusion"])], _CLICKS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Literal
 
 import numpy as np
 
+from diptych.arrays import AnyArray
 from diptych.benchmark.papers import declared_tasks
 from diptych.benchmark.reporting.results import CHANCE_METHODS, MethodResults, TaskResults
 from diptych.benchmark.task import Task
@@ -17,7 +18,7 @@ from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.errors import DiptychError
 from diptych.estimators import clone
 from diptych.models import CrossModalModel
-from diptych.protocols import EncodedRetrieval, Fold, Retrieval
+from diptych.protocols import EncodedRetrieval, Fold, Retrieval, class_list
 from diptych.space import DIRECTIONS, Direction, opposite
 
 _FIRST = 5
@@ -25,25 +26,31 @@ _QUERIES = 2
 _SIDE = 112
 _QUALITY = 65
 _LONGEST_TEXT = 240
+_ROUNDING = 1e-3
 _BASELINE = "cca"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One thing to look at: a small JPEG, or a text, and its class."""
+    """One thing to look at: a small JPEG, or a text, its class, and the likeliest classes where a method has them."""
 
     picture: bytes | None
     text: str
     label: str
+    likeliest: str = ""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A query and the first answers of each method, with whether each is of the query's class."""
+    """A query and the first answers of each method, with whether each is of the query's class.
+
+    ``likeliest`` has the query's likeliest classes for every method whose points are probabilities of classes.
+    """
 
     direction: Literal["image_query", "text_query"]
     query: Shown
     answers: dict[str, tuple[tuple[Shown, bool], ...]]
+    likeliest: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,12 @@ def _sheet(task: TaskResults, declared: Task, seed: int, methods: Collection[str
         asked = {method.title: _encoded_again(method, declared, fold, number) for method in chosen}
     except DiptychError as problem:
         return SampleSheet(task.title, (), f"No samples: {problem}")
+    learned = fold.training.pairs
+    classes = () if learned is None or learned.labels is None else class_list(learned)
     samples = tuple(
-        _sample(way, row, shown, asked) for way in DIRECTIONS for row in _queries(next(iter(asked.values())), way, seed)
+        _sample(way, row, shown, asked, classes)
+        for way in DIRECTIONS
+        for row in _queries(next(iter(asked.values())), way, seed)
     )
     return SampleSheet(
         task.title,
@@ -130,22 +141,36 @@ def _queries(encoded: EncodedRetrieval, way: Direction, seed: int) -> list[int]:
     return list(drawn.values())[:_QUERIES]
 
 
-def _sample(way: Direction, row: int, shown: Retrieval, asked: Mapping[str, EncodedRetrieval]) -> Sample:
+def _sample(
+    way: Direction, row: int, shown: Retrieval, asked: Mapping[str, EncodedRetrieval], classes: Sequence[str]
+) -> Sample:
     other = opposite(way)
-    answers = {}
+    answers, likeliest = {}, {}
     for title, encoded in asked.items():
         right = encoded.gallery_truth[other] == encoded.query_truth[way][row]
-        scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[other], way)[0]
-        found = np.argsort(-scores, kind="stable")[:_FIRST]
-        answers[title] = tuple((_shown(shown.gallery, other, place), bool(right[place])) for place in found.tolist())
-    return Sample(way, _shown(shown.queries, way, row), answers)
+        query, points = encoded.queries[way][row], encoded.gallery[other]
+        scores = encoded.space.compare(query[None], points, way)[0]
+        found = np.argsort(-scores, kind="stable")[:_FIRST].tolist()
+        items = (_shown(shown.gallery, other, place, _likeliest(points[place], classes)) for place in found)
+        answers[title] = tuple(zip(items, right[found].tolist(), strict=True))
+        likeliest[title] = _likeliest(query, classes)
+    return Sample(way, _shown(shown.queries, way, row), answers, likeliest)
 
 
-def _shown(pairs: Pairs, side: Direction, row: int) -> Shown:
+def _likeliest(point: AnyArray, classes: Sequence[str], most: int = 3) -> str:
+    """Return the likeliest classes of a point that is a probability of each training class, else nothing."""
+    if len(point) != len(classes) or point.min() < 0 or abs(float(point.sum()) - 1) > _ROUNDING:
+        return ""
+    return ", ".join(f"{classes[place]} {point[place]:.2f}" for place in np.argsort(-point, kind="stable")[:most])
+
+
+def _shown(pairs: Pairs, side: Direction, row: int, likeliest: str = "") -> Shown:
     """Return a picture or a text of the pairs; ``side`` is the direction in which it would ask."""
     owner = row if side == "image_query" else int(pairs.owners[row])
     label = "" if pairs.labels is None else pairs.class_name(pairs.labels[owner])
     if side == "text_query":
-        return Shown(None, shorten(str(pairs.texts[row]), _LONGEST_TEXT, placeholder=" …"), label)
+        return Shown(None, shorten(str(pairs.texts[row]), _LONGEST_TEXT, placeholder=" …"), label, likeliest)
     pixels = read_picture(pairs.images[row], shortest_side=_SIDE)
-    return Shown(thumbnail(pixels, longest_side=_SIDE, quality=_QUALITY), f"picture of the class {label}", label)
+    return Shown(
+        thumbnail(pixels, longest_side=_SIDE, quality=_QUALITY), f"picture of the class {label}", label, likeliest
+    )

@@ -15,7 +15,7 @@ from diptych.cli.console.output import bold, numbers, print_table, results
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, PlotsOption, QuietOption
-from diptych.errors import MissingDataError, MissingPackageError
+from diptych.errors import MissingDataError, MissingPackageError, UnknownNameError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +43,10 @@ def bench_clicks(
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="Only this row, such as text2image; may be repeated.")
     ] = None,
+    data: Annotated[
+        str,
+        typer.Option("--data", "-d", help="flickr8k; mirflickr or clickture where their files are here."),
+    ] = "flickr8k",
     seeds: Annotated[int, typer.Option(min=1, help="Draws of noise that are averaged.")] = 5,
     fresh: FreshOption = False,
     output: OutputOption = None,
@@ -50,12 +54,12 @@ def bench_clicks(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare methods that learn from a click log on Flickr8k's human judgements of captions as queries.
+    """Compare methods that learn from a click log on human judgements.
 
-    The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
-    al. (2018), with what they print beside ours.
+    On Flickr8k captions are queries, and the log is simulated from the training captions; the judgements are not.
+    Tables have the layout of Dong et al. (2018), with what they print beside ours.
     """
-    from diptych.benchmark.click_data import flickr8k_web
+    from diptych.benchmark.click_data import WEB_DATA
     from diptych.benchmark.click_methods import chosen_methods
     from diptych.benchmark.clicks import run_web
     from diptych.benchmark.papers.dong import click_tables
@@ -65,10 +69,12 @@ def bench_clicks(
     chosen_methods(method)
     check_report_files(output, plots)
     stages = Stages(quiet=quiet)
-    with stages.run("data", "loading Flickr8k and simulating clicks"):
-        data = flickr8k_web()
+    if data not in WEB_DATA:
+        raise UnknownNameError("data set of this study", data, WEB_DATA)
+    with stages.run("data", f"loading the clicks and queries of {data}"):
+        web = WEB_DATA[data]()
     report = run_web(
-        data,
+        web,
         methods=method,
         folder=None if fresh else cache_folder() / "web",
         stage=lambda title: stages.run(title, title),
@@ -86,6 +92,8 @@ def draw_clicks(report: WebReport, folder: Path) -> list[Path]:
     from diptych.benchmark.clicks import DRAWN_FOLDS, LEARNED_FUSION, NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
     from diptych.figures.group_results import MAX_QUERY_GROUP_METHODS
 
+    if "experts" not in report.data.lists:
+        return []
     column, row = report.columns[-1], report.correlated_row
     curves = {each: report.noise_curve(each, column, "experts", DRAWN_FOLDS) for each in (*report.rows, RANDOM_ROW)}
     neighbours = {

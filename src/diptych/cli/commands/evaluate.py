@@ -259,6 +259,7 @@ def _middle(values: list[float | None]) -> float | None:
 def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
     """Draw every figure the outcome allows into ``folder`` and return the files."""
     from diptych import figures
+    from diptych.benchmark.evaluation import map_of_classes
     from diptych.benchmark.runner import look_up
 
     record, evaluation, chance = outcome.measured.record, outcome.measured.result, outcome.chance
@@ -282,4 +283,6 @@ def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
         drawn["categories"] = figures.category_bars(values, levels, title=title)
     if record.confusion is not None:
         drawn["confusion"] = figures.confusion({way: encoded.confusion(way) for way in DIRECTIONS}, title=title)
+    if (mapped := map_of_classes(outcome)) is not None:
+        drawn["map"] = figures.embedding_map(*mapped, title=title)
     return save_figures({f"{name}.{file_format}": figure for name, figure in drawn.items()}, folder)

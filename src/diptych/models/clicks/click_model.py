@@ -66,14 +66,28 @@ class WordSets:
 
     def similarities(self, words: Collection[str]) -> tuple[IntArray, FloatArray]:
         """Return the sets that share a word with ``words``, in ascending order, and their Jaccard similarities."""
-        wanted = set(words)
-        rows = [self.row_of[word] for word in wanted if word in self.row_of]
+        found, common, _ = self._shared(words, np.ones(len(self.words)))
+        return found, common / (len(set(words)) + self.sizes[found] - common)
+
+    def cosines(self, words: Collection[str]) -> tuple[IntArray, FloatArray]:
+        """Return the sets that share a word with ``words``, in ascending order, and the cosines of tf-idf vectors.
+
+        A word of df of the n sets weighs 1 + log((1 + n)/(1 + df)).
+        """
+        found, inner, known = self._shared(words, self._squares)
+        unknown = (len(set(words)) - len(known)) * (1 + np.log(1 + len(self))) ** 2
+        return found, inner / np.sqrt((self._squares[known].sum() + unknown) * self._lengths[found])
+
+    def _shared(self, words: Collection[str], weights: FloatArray) -> tuple[IntArray, FloatArray, list[int]]:
+        """Return the sets that share a word, the summed weights of what they share, and the rows of known words."""
+        rows = sorted(self.row_of[word] for word in set(words) if word in self.row_of)
         if not rows:
-            return np.zeros(0, dtype=np.int64), np.zeros(0)
+            return np.zeros(0, dtype=np.int64), np.zeros(0), rows
         starts, holders = self._holders
         lists = [holders[starts[row] : starts[row + 1]] for row in rows]
-        found, common = np.unique(np.concatenate(lists), return_counts=True)
-        return found.astype(np.int64), common / (len(wanted) + self.sizes[found] - common)
+        found, places = np.unique(np.concatenate(lists), return_inverse=True)
+        shared = np.bincount(places, weights=np.repeat(weights[rows], [len(listed) for listed in lists]))
+        return found.astype(np.int64), np.asarray(shared, dtype=np.float64), rows
 
     def nearest(self, words: Collection[str], count: int, least: float = 0.0) -> tuple[IntArray, FloatArray]:
         """Return the ``count`` most similar sets of similarity ``least`` or more, best first; of equals the earlier."""
@@ -89,6 +103,18 @@ class WordSets:
     def sizes(self) -> IntArray:
         """How many words each query has."""
         return np.diff(self.offsets)
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """The squared tf-idf weight of each word."""
+        frequency = np.bincount(self.members, minlength=len(self.words))
+        return np.asarray((1 + np.log((1 + len(self)) / (1 + frequency))) ** 2)
+
+    @cached_property
+    def _lengths(self) -> FloatArray:
+        """The squared length of the tf-idf vector of each set."""
+        owners = np.repeat(np.arange(len(self)), self.sizes)
+        return np.asarray(np.bincount(owners, self._squares[self.members], len(self)), dtype=np.float64)
 
     @cached_property
     def row_of(self) -> dict[str, int]:

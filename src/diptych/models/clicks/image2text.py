@@ -57,6 +57,7 @@ def _ordered(asked: FloatArray, kept: FloatArray, candidates: IntArray, count: i
 
 
 ImageSimilarity = Literal["cosine", "inv_dist"]
+QuerySimilarity = Literal["jaccard", "tf-idf"]
 # Neighbours of so many pictures are remembered; queries are scored so many at a time.
 _REMEMBERED = 100_000
 _BLOCK_QUERIES = 32
@@ -89,6 +90,8 @@ class Image2Text(LoggedClickModel):
         The most clicked queries of a log picture that count.
     image_similarity : {"cosine", "inv_dist"}
         sim: the cosine, or 1/max(‖x − xᵢ‖, 10⁻⁶), under which a picture of the log is all but its only neighbour.
+    query_similarity : {"jaccard", "tf-idf"}
+        How queries compare: by Jaccard, or by the cosine of tf-idf vectors, which the paper tried and left.
     clicks : {"log1p", "log"}
         As in `Text2Image`.
 
@@ -117,6 +120,7 @@ class Image2Text(LoggedClickModel):
     n_neighbours: Count = 50
     max_queries: Count = 30
     image_similarity: ImageSimilarity = "cosine"
+    query_similarity: QuerySimilarity = "jaccard"
     clicks: ClickScale = "log1p"
 
     def answers(self, query: str) -> bool:
@@ -136,7 +140,8 @@ class Image2Text(LoggedClickModel):
 
     def _text_parts(self, queries: Sequence[str]) -> scipy.sparse.csr_array:
         """Return the (queries, log pictures) means (1/mᵢ) Σ_j Jaccard(q, q_ij)·log(click_ij)."""
-        found = [self._sets.similarities(clean_query(query)) for query in queries]
+        compared = self._sets.cosines if self.query_similarity == "tf-idf" else self._sets.similarities
+        found = [compared(clean_query(query)) for query in queries]
         offsets = np.cumsum([0, *(len(rows) for rows, _ in found)])
         values = np.concatenate([similarities for _, similarities in found])
         columns = np.concatenate([rows for rows, _ in found])
