@@ -171,7 +171,10 @@ def _correlations(document: Document) -> Table:
     rows = []
     for kind, name in (("visualness", "query visualness"), ("1/length", "reciprocal query length")):
         paper = published_value(_PAPER, "text", f"DeViSE vs {name}", "Spearman", "zero noise") or NOTHING
-        rows.append((kind, *(f"{value:.3f} ({_p_of(p)})" for value, p in found["by_noise"][kind].values()), paper))
+        # Queries of equal values correlate with nothing.
+        pairs = found["by_noise"][kind].values()
+        cells = (NOTHING if value is None or p is None else f"{value:.3f} ({_p_of(p)})" for value, p in pairs)
+        rows.append((kind, *cells, paper))
     folds = next(iter(found["by_noise"].values()))
     title = f"Figure 10: Spearman's correlation of queries' NDCG@25 ({_title(found['row'])}), and p, with noise"
     return Table(title, ("with", *(f"{fold}-fold" for fold in folds), "paper: 0-fold"), tuple(rows))
