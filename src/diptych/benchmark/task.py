@@ -344,10 +344,14 @@ class Task(DataTask):
     is_brief: bool = False
     data_digest: str = ""
 
+    def labelled_items(self) -> DatasetSplits:
+        """Return the data set as it is; where labels decide, only pictures with one."""
+        items = self.load_items()
+        return labelled_only(items) if self.relevant == "label" else items
+
     def load(self, reads: Reads = "features", progress: Progress | None = None) -> DatasetSplits:
         """Return the data set, encoded where encoders learn nothing; where labels decide, only pictures with one."""
-        items = self.load_items()
-        splits = labelled_only(items) if self.relevant == "label" else items
+        splits = self.labelled_items()
         if reads == "features":
             return self.features.of_splits(splits, progress)
         if splits.train.has_text_features or (reads == "items" and splits.train.has_image_features):

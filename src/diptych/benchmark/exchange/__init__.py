@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from diptych.benchmark.exchange.run_scoring import RunTies as RunTies
     from diptych.benchmark.exchange.run_scoring import find_measure as find_measure
     from diptych.benchmark.exchange.run_scoring import score_run as score_run
+    from diptych.benchmark.exchange.split_files import export_splits as export_splits
     from diptych.benchmark.exchange.trec_files import ExportedFiles as ExportedFiles
     from diptych.benchmark.exchange.trec_files import Qrels as Qrels
     from diptych.benchmark.exchange.trec_files import RankedList as RankedList

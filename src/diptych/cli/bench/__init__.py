@@ -11,6 +11,7 @@ bench = typer.Typer(cls=Group, help="Run methods on tasks, compare results, and 
 bench.command("run")(run.bench_run)
 bench.command("diff")(run.bench_diff)
 bench.command("pack")(run.bench_pack)
+bench.command("export-splits")(run.bench_export_splits)
 bench.command("report")(run.bench_report)
 bench.command("pages")(run.bench_pages)
 bench.command("align")(align.bench_align)

@@ -279,6 +279,43 @@ def bench_pack(
     print_outcome("\n".join(map(str, files)), {"files": files}, as_json=as_json)
 
 
+def bench_export_splits(
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder that gets the files.")],
+    task: Annotated[
+        list[str] | None, typer.Option("--task", "-t", help="Tasks by name or pattern; may be repeated. Default: all.")
+    ] = None,
+    features: Annotated[
+        bool, typer.Option("--features", help="Write the rows that methods read, too: <fold>.npz.")
+    ] = False,
+    folds: Annotated[int | None, typer.Option("--folds", min=1, help="Only the first folds of each task.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write classes, items and hold-outs of every fold as files for other tools, with their digests.
+
+    A data set that is not on this machine is named and left out.
+    """
+    from diptych.benchmark import Catalogue
+    from diptych.benchmark.exchange import export_splits
+    from diptych.errors import MissingDataError
+
+    catalogue = Catalogue()
+    names = dict.fromkeys(unit.task for unit in catalogue.units(_listed(task or ()) or ["*"]))
+    check_folder(output)
+    stages = Stages(quiet=quiet)
+    tasks = []
+    for name in names:
+        try:
+            catalogue.task(name).data.folder()
+        except MissingDataError as error:
+            stages.note(f"{name} is left out: {error}")
+        else:
+            tasks.append(catalogue.task(name))
+    with stages.run("export", f"writing {len(tasks)} tasks"):
+        files = export_splits(tasks, output, features=features, folds=folds)
+    print_outcome(f"{len(files):,} files in {output}", {"files": files}, as_json=as_json)
+
+
 def bench_report(
     results: Annotated[Path, typer.Argument(help="The folder that `diptych bench run` filled.")],
     output: Annotated[
