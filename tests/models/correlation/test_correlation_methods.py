@@ -12,6 +12,8 @@ from diptych.data import load_dataset
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP
 from diptych.models import CCA, CFA, KCCA, LinearRegression
+from diptych.models.correlation.cca import RIDGES
+from diptych.models.moments import moments
 from diptych.protocols import evaluate_model
 
 
@@ -196,6 +198,71 @@ def test_a_ridge_is_chosen_by_pictures_not_by_their_texts():
     scores = [model.score(images[test], texts[test]) for model in fixed]
     chosen = CCA().fit(images[few], several).score(images[test], texts[test])
     assert chosen > 0.9 * max(scores) > 1.5 * min(scores)
+
+
+@pytest.mark.parametrize("regularization", ["auto", 0.05])
+def test_few_rows_of_many_features_give_the_same_from_the_dimensions_that_they_span(regularization):
+    rng = np.random.default_rng(3)
+    meaning = rng.normal(size=(24, 4))
+    images = meaning @ rng.normal(size=(4, 60)) + rng.normal(size=(24, 60)) + 5
+    texts = meaning[:, :3] @ rng.normal(size=(3, 40)) + rng.normal(size=(24, 40))
+    model = CCA(regularization=regularization, n_components=4).fit(images, texts)
+    whole = CCA(regularization=regularization, n_components=4).fit_moments(model.moments(images, texts))
+    np.testing.assert_allclose(model.correlations_, whole.correlations_, rtol=1e-6)
+    np.testing.assert_allclose(model.image_projection_, whole.image_projection_, atol=1e-6)
+    np.testing.assert_allclose(model.similarity(images, texts), whole.similarity(images, texts), atol=1e-6)
+
+
+def test_the_chosen_ridge_is_that_of_generalised_and_nearly_that_of_leave_one_out_cross_validation():
+    rng = np.random.default_rng(1)
+    for n_rows in (25, 80):
+        meaning = rng.normal(size=(n_rows, 3))
+        images = meaning @ rng.normal(size=(3, 15)) + rng.normal(size=(n_rows, 15))
+        texts = meaning @ rng.normal(size=(3, 8)) + rng.normal(size=(n_rows, 8))
+        sums = moments(images, texts)
+        variance = np.trace(sums.image) / n_rows / 15
+        hats = []
+        for share in RIDGES:
+            rows = images - images.mean(axis=0)
+            regular = rows.T @ rows + n_rows * share * variance * np.eye(15)
+            hats.append(rows @ np.linalg.solve(regular, rows.T) + 1 / n_rows)
+        residuals = [texts - hat @ texts for hat in hats]
+        gcv = np.array([(r**2).sum() / (1 - np.trace(h) / n_rows) ** 2 for r, h in zip(residuals, hats, strict=True)])
+        held_out = []
+        for share in RIDGES:
+            errors = []
+            for row in range(n_rows):
+                kept = np.delete(np.arange(n_rows), row)
+                mean_a, mean_b = images[kept].mean(axis=0), texts[kept].mean(axis=0)
+                a, b = images[kept] - mean_a, texts[kept] - mean_b
+                weights = np.linalg.solve(a.T @ a + n_rows * share * variance * np.eye(15), a.T @ b)
+                errors.append(((texts[row] - mean_b - (images[row] - mean_a) @ weights) ** 2).sum())
+            held_out.append(np.sum(errors))
+        covariance = (texts - texts.mean(axis=0)).T @ (texts - texts.mean(axis=0)) / n_rows
+        dimensions = np.trace(covariance) ** 2 / (covariance**2).sum()
+        weights = (gcv / gcv.min()) ** (-0.5 * n_rows * dimensions)
+        chosen = CCA()._ridges(sums)[0] / variance
+        assert np.log(chosen) == pytest.approx(np.average(np.log(RIDGES), weights=weights), abs=1e-6)
+        # Left out one by one, other pictures are predicted no better than 2 % under any other ridge.
+        assert np.interp(np.log(chosen), np.log(RIDGES), held_out) < 1.02 * min(held_out)
+
+
+def test_methods_of_prediction_and_of_kernels_choose_the_ridge_of_cca():
+    rng = np.random.default_rng(5)
+    meaning = rng.normal(size=(60, 3))
+    images, texts = (meaning @ rng.normal(size=(3, d)) + rng.normal(size=(60, d)) for d in (9, 6))
+    ridges = CCA()._ridges(moments(images, texts))
+    rows, words = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    predicted = LinearRegression().fit(images, texts)
+    for found, own, other, ridge in (
+        (predicted.image_to_text_, rows, words, ridges[0]),
+        (predicted.text_to_image_, words, rows, ridges[1]),
+    ):
+        expected = np.linalg.solve(own.T @ own + 60 * ridge * np.eye(own.shape[1]), own.T @ other)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    kernels = {"image_kernel": "linear", "text_kernel": "linear"}
+    kernel = KCCA(kappa="auto", n_components=3, **kernels).fit(images, texts)
+    np.testing.assert_allclose(kernel.objective_, CCA(n_components=3, weight_power=0).fit(images, texts).correlations_)
 
 
 def test_the_chosen_ridge_falls_with_the_number_of_pairs():

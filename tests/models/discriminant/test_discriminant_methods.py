@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh, fractional_matrix_power
 from scipy.spatial.distance import cdist
+from sklearn.covariance import oas
 from sklearn.cross_decomposition import PLSRegression
 
 from diptych.models import BLM, CCA, CCA3V, CFA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, PLS, ClusterCCA
+from diptych.models.discriminant._base import shrinkage_ridge
 from diptych.models.discriminant.generalized_multiview import laplacian_moment, nearest_of_class, nearest_of_others
 
 WITH_LABELS = [CCA3V, ClusterCCA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA]
@@ -101,6 +103,14 @@ def test_blm_projections_solve_their_eigenproblem_and_tend_to_cfa():
     assert value > 0
 
 
+@pytest.mark.parametrize("n_rows", [6, 40, 400])
+def test_the_ridge_of_shrinkage_is_that_of_scikit_learn(n_rows):
+    rng = np.random.default_rng(n_rows)
+    rows = rng.normal(size=(n_rows, 12)) * np.linspace(0.2, 3, 12)
+    share = oas(rows, assume_centered=True)[1]
+    assert shrinkage_ridge(rows.T @ rows, n_rows) == pytest.approx(min(share, 0.99) / (1 - min(share, 0.99)))
+
+
 def multiview_problem(model, images, texts, spread, shrink, align):
     """Return both matrices of the eigenproblem by n × n algebra, in the scaling the model uses."""
     sides = []
@@ -114,7 +124,8 @@ def multiview_problem(model, images, texts, spread, shrink, align):
     balance = np.trace(parts[0][1]) / np.trace(parts[1][1])
     metric = np.zeros((12, 12))
     for block, matrix in ((slice(0, 7), parts[0][1]), (slice(7, 12), balance * parts[1][1])):
-        ridge = model.regularization * np.trace(matrix) / len(matrix)
+        share = shrinkage_ridge(matrix, len(images)) if model.regularization == "auto" else model.regularization
+        ridge = share * np.trace(matrix) / len(matrix)
         metric[block, block] = matrix + ridge * np.eye(len(matrix))
     return np.block([[parts[0][0], joint], [joint.T, parts[1][0]]]), metric
 

@@ -69,7 +69,7 @@ def _methods(
 
     ``ratios`` are the numbers of unlabelled pairs for each given one; the paper tries 1, 5 and 10.
     """
-    cca = models.CCA(weight_power=0.0, regularization=0.1)
+    cca, regression = models.CCA(weight_power=0.0, regularization=0.1), models.LinearRegression(regularization=1e-4)
     strengths = {"C": _STRENGTHS}
     subspace: Grid = {
         "correlation__n_components": subspace_components,
@@ -89,7 +89,7 @@ def _methods(
     kernel: Grid = {"n_components": [5, 10, 20], "kappa": [0.5, 0.9, 0.99]}
     ts = models.TS(classifier=models.MarginalSM())
     rows: tuple[tuple[str, str, CrossModalModel, Grid], ...] = (
-        ("linear-regression", "linear regression", models.LinearRegression(), {"regularization": _RIDGES}),
+        ("linear-regression", "linear regression", regression, {"regularization": _RIDGES}),
         ("cfa", "CFA", models.CFA(), {"n_components": components}),
         ("cca", "CCA", cca, correlated),
         ("cmml", "CMML", models.CMML(metric="cosine"), metric_learning),
@@ -127,7 +127,7 @@ def _subspace_methods(scalings: Scalings, components: Sequence[int]) -> tuple[Me
     rows: tuple[tuple[str, str, CrossModalModel, Sequence[Grid]], ...] = (
         ("pls", "PLS", models.PLS(), [{**some, "text_points": ["least_squares", "projection"]}]),
         ("blm", "BLM", models.BLM(), [{**some, "alpha": [1.0, 10.0, 500.0]}, {**some, "variant": ["factors"]}]),
-        ("gmlda", "GMLDA", models.GMLDA(), [{**some, **ridges, **alignments}]),
+        ("gmlda", "GMLDA", models.GMLDA(regularization=0.001), [{**some, **ridges, **alignments}]),
         ("gmmfa", "GMMFA", models.GMMFA(), [few]),
         ("cca-3v", "CCA-3V", models.CCA3V(), [{**some, **ridges, "weight_power": [0.0, 4.0]}]),
         ("lcfs", "LCFS", models.LCFS(), [{**sparsities, "low_rank": [1e-5, 1e-4, 1e-3, 1e-2]}]),

@@ -70,7 +70,7 @@ def zhang_methods(texts: RowScaling, *, classes: bool, words: bool = True) -> tu
         scaled("warp", "WARP", models.WARP()),
         scaled("scm", "SCM", models.SCM(correlation=models.CCA(regularization=0.1))),
         scaled("deep-sm", "deep-SM", models.DeepSM()),
-        scaled("gmlda", "GMA (GMLDA)", models.GMLDA()),
+        scaled("gmlda", "GMA (GMLDA)", models.GMLDA(regularization=0.001)),
         scaled("lcfs", "LCFS", models.LCFS()),
         scaled("lgcfl", "LGCFL", models.LGCFL()),
         scaled("ml-cca", "ml-CCA", models.MLCCA()),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ import scipy
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
 from diptych.models.labels import Targets
-from diptych.models.linear import fix_signs, relative_ridge, singular_noise, whitener
+from diptych.models.linear import check_varies, column_means, fix_signs, project, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments, moments
 from diptych.models.parameters import Count, NonNegative, Ridge, check_components
 
@@ -30,17 +30,20 @@ class RidgedModel(MomentModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         sums = self._moments(images, texts, targets)
         sums.check_varies()
+        pictures = self._pictures(images, texts)
+        self._fit_ridged(sums, *self._ridges(sums if pictures is None else moments(*pictures)))
+
+    def _pictures(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         # Texts of one picture are no independent witnesses: a ridge that they choose is too small.
-        means = picture_means(images, texts) if self.regularization == "auto" else None
-        self._fit_ridged(sums, *self._ridges(sums if means is None else moments(*means)))
+        return picture_means(images, texts) if self.regularization == "auto" else None
 
     def _fit_moments(self, sums: Moments) -> None:
         sums.check_varies()
         self._fit_ridged(sums, *self._ridges(sums))
 
-    def _ridges(self, sums: Moments) -> tuple[float, float]:
+    def _ridges(self, sums: Moments, widths: tuple[int, int] | None = None) -> tuple[float, float]:
         image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
-        return ridges_of(image, text, cross, sums.n_rows, self.regularization)
+        return ridges_of(image, text, cross, sums.n_rows, self.regularization, widths)
 
     def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         raise NotImplementedError
@@ -108,6 +111,26 @@ class CCA(RidgedModel, LinearProjectionModel):
     weight_power: NonNegative = 1.0
     metric: str = "cosine"
 
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        widths = images.shape[1], texts.shape[1]
+        if 2 * len(images) > max(widths):
+            super()._fit(images, texts, targets)
+            return
+        # Few rows span few dimensions: everything happens there, which costs n³ instead of d³.
+        check_varies(images=images, texts=texts)
+        means = column_means(images), column_means(texts)
+        bases = row_basis(images, means[0]), row_basis(texts, means[1])
+
+        def spanned(images: FloatArray, texts: FloatArray) -> Moments:
+            return moments(project(images, means[0], bases[0]), project(texts, means[1], bases[1]))
+
+        pictures = self._pictures(images, texts)
+        sums = spanned(images, texts)
+        ridges = self._ridges(sums if pictures is None else spanned(*pictures), widths)
+        self._fit_ridged(replace(sums, image_mean=means[0], text_mean=means[1]), *ridges)
+        projections = bases[0] @ self.image_projection_, bases[1] @ self.text_projection_
+        self.image_projection_, self.text_projection_ = fix_signs(*projections)
+
     def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
         left, self.correlations_, right = canonical_directions(
@@ -138,27 +161,48 @@ def picture_means(images: FloatArray, texts: FloatArray) -> tuple[FloatArray, Fl
     return images[firsts], (means @ texts).astype(texts.dtype)
 
 
+def row_basis(rows: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return an orthonormal basis, as columns, of what the deviations of some rows from their mean span."""
+    _, values, axes = np.linalg.svd(rows - mean, full_matrices=False)
+    kept = values > values[0] * max(rows.shape) * float(np.finfo(np.float64).eps)
+    return np.ascontiguousarray(axes[kept].T)
+
+
 def ridges_of(
-    image: FloatArray, text: FloatArray, cross: FloatArray, n_rows: int, regularization: Ridge
+    image: FloatArray,
+    text: FloatArray,
+    cross: FloatArray,
+    n_rows: int,
+    regularization: Ridge,
+    widths: tuple[int, int] | None = None,
 ) -> tuple[float, float]:
-    """Return what is added to the diagonals of two covariances of ``n_rows`` rows."""
+    """Return what is added to the diagonals of two covariances of ``n_rows`` rows.
+
+    ``widths`` are the numbers of features, where the covariances are those of fewer dimensions that hold all variance.
+    """
+    variances = [float(np.trace(own)) / width for own, width in zip((image, text), widths or cross.shape, strict=True)]
+    if regularization != "auto":
+        return regularization * variances[0], regularization * variances[1]
     sides = (image, text, cross), (text, image, cross.T)
-    shares = [_chosen_ridge(*side, n_rows) if regularization == "auto" else regularization for side in sides]
-    return relative_ridge(image, shares[0]), relative_ridge(text, shares[1])
+    image_ridge, text_ridge = (
+        variance * _chosen_ridge(*side, n_rows, variance) for side, variance in zip(sides, variances, strict=True)
+    )
+    return image_ridge, text_ridge
 
 
-def _chosen_ridge(own: FloatArray, other: FloatArray, cross: FloatArray, n_rows: int) -> float:
-    """Return the relative ridge of one side under which it predicts the other best (generalised cross-validation).
+def _chosen_ridge(own: FloatArray, other: FloatArray, cross: FloatArray, n_rows: int, variance: float) -> float:
+    """Return the ridge of one side, relative to the mean ``variance`` of a feature, under which it predicts best.
 
-    Of the regression of the other side on this one, GCV(λ) = ‖(I − H)B‖² / (1 − tr H/n)² needs the eigenvalues of the
-    covariance and the lengths of the cross-covariance along its eigenvectors alone. The logarithms of the ridges are
-    averaged with the weights GCV^(−nr/2), as under a likelihood of n rows in r dimensions, as many as B effectively
-    has: the best of a list would jump where two are as good.
+    That is generalised cross-validation: of the regression of the other side on this one,
+    GCV(λ) = ‖(I − H)B‖² / (1 − tr H/n)² needs the eigenvalues of the covariance and the lengths of the cross-covariance
+    along its eigenvectors alone. The logarithms of the ridges are averaged with the weights GCV^(−nr/2), as under a
+    likelihood of n rows in r dimensions, as many as B effectively has: the best of a list would jump where two are as
+    good.
     """
     values, vectors = scipy.linalg.eigh(own)
     values = np.maximum(values, 0.0)
     explained = ((vectors.T @ cross) ** 2).sum(axis=1)
-    ridges = RIDGES[:, None] * values.mean()
+    ridges = RIDGES[:, None] * variance
     kept = values / (values + ridges)
     residual = np.trace(other) - (explained * (values + 2 * ridges) / (values + ridges) ** 2).sum(axis=1)
     freedom = 1 - (1 + kept.sum(axis=1)) / n_rows

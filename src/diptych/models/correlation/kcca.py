@@ -17,7 +17,7 @@ from diptych.models.correlation._kernels import (
     kernel_matrix,
     nystrom_features,
 )
-from diptych.models.correlation.cca import canonical_directions
+from diptych.models.correlation.cca import canonical_directions, ridges_of
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_means, fix_signs
 from diptych.models.moments import moments_of_blocks
@@ -48,8 +48,9 @@ class KCCA(CrossModalModel):
     ----------
     n_components : int or None
         Dimensions of the common space; the paper chose 10 on 1,738 Wikipedia pairs and 8 on TVGraz.
-    kappa : float in [0, 1]
-        The regulariser; the paper's 50 % on Wikipedia, 10 % on TVGraz.
+    kappa : float in [0, 1] or "auto"
+        The regulariser; the paper's 50 % on Wikipedia, 10 % on TVGraz. ``"auto"`` chooses a ridge for each side as
+        `CCA` does, in the space of the kernel's features, and takes twice the time.
     image_kernel, text_kernel : str
         ``auto`` takes the paper's kernels where features are non-negative, ``chi2_rbf`` for pictures and
         ``intersection`` for texts, and ``rbf`` where they are not; or one of these, or ``linear``.
@@ -93,7 +94,7 @@ class KCCA(CrossModalModel):
     )
 
     n_components: Count | None = 10
-    kappa: Fraction = 0.5
+    kappa: Fraction | Literal["auto"] = 0.5
     image_kernel: str = "auto"
     text_kernel: str = "auto"
     solver: Literal["auto", "exact", "cholesky", "nystrom"] = "auto"
@@ -125,10 +126,14 @@ class KCCA(CrossModalModel):
         blocks = (np.hstack(pair) for pair in sides)
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
         sums = moments_of_blocks(blocks, *widths, center=self.center)
-        keep = 1 - self.kappa
-        left, self.objective_, right = canonical_directions(
-            keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, n_components=self.n_components
-        )
+        if self.kappa == "auto":
+            weight = 1 / sums.n_rows
+            moments = weight * sums.image, weight * sums.text, weight * sums.cross
+            ridges = ridges_of(*moments, sums.n_rows, "auto")
+        else:
+            moments = (1 - self.kappa) * sums.image, (1 - self.kappa) * sums.text, sums.cross
+            ridges = self.kappa, self.kappa
+        left, self.objective_, right = canonical_directions(*moments, *ridges, n_components=self.n_components)
         self.image_offset_, self.text_offset_ = sums.image_mean @ left, sums.text_mean @ right
         # Features and directions fold into one matrix of coefficients a side: that is all encoding needs.
         self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
@@ -139,7 +144,7 @@ class KCCA(CrossModalModel):
         count = self.n_components
         if count is None or len(images) < max(_LEADING_ROWS, _ROWS_OF_COMPONENT * count):
             return False
-        if not _MIN_KAPPA <= self.kappa <= _MAX_KAPPA:
+        if self.kappa == "auto" or not _MIN_KAPPA <= self.kappa <= _MAX_KAPPA:
             return False
         image_matrix, image_means = self._training_kernel(kernels[0], images)
         text_matrix, text_means = self._training_kernel(kernels[1], texts)

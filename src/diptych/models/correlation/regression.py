@@ -10,9 +10,10 @@ import scipy
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants
-from diptych.models.linear import centre, fix_signs, project, relative_ridge, singular_noise, whitener
+from diptych.models.correlation.cca import RidgedModel
+from diptych.models.linear import centre, fix_signs, project, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
-from diptych.models.parameters import Count, NonNegative, check_components
+from diptych.models.parameters import Count, Ridge, check_components
 from diptych.space import Space
 
 # A component whose image scores carry less than this share of the variance is rounding.
@@ -24,7 +25,7 @@ _TRUSTED_SHARE = 1 / 16
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearRegression(MomentModel):
+class LinearRegression(RidgedModel):
     """Ridge regression both ways: predict the other side's features, then compare by cosine.
 
         W = (AᵀA + λI)⁻¹AᵀB,    V = (BᵀB + λI)⁻¹BᵀA
@@ -37,8 +38,9 @@ class LinearRegression(MomentModel):
     target : {"gallery", "texts", "images"}
         ``gallery`` maps every query into the features of what it searches, as Menon et al. (2015) do. ``texts`` or
         ``images`` use one of the two regressions for both directions, which gives one ordinary space.
-    regularization : float
-        The ridge λ relative to the mean of the diagonal it is added to.
+    regularization : float or "auto"
+        The ridge λ relative to the mean of the diagonal it is added to; ``"auto"`` chooses one for each direction by
+        generalised cross-validation over pictures, as in `CCA`.
     center : bool
         Regress and compare deviations from the training means. Without it the mean that all items share dominates every
         cosine; that is what the published row shows, and it costs a fifth of its score.
@@ -64,9 +66,10 @@ class LinearRegression(MomentModel):
     when_to_use: ClassVar[str] = "Pairs without labels, when one side's features are already a good space for search."
     title: ClassVar[str] = "linear regression"
     grid: ClassVar[Grid] = {"regularization": [1e-3, 0.1, 1.0]}
+    variants: ClassVar[Variants] = {"linear regression": {"regularization": 1e-4}}
 
     target: Literal["gallery", "texts", "images"] = "gallery"
-    regularization: NonNegative = 1e-4
+    regularization: Ridge = "auto"
     center: bool = True
 
     @property
@@ -76,16 +79,15 @@ class LinearRegression(MomentModel):
             return Space("cosine", split=getattr(self, "n_text_features_", None))
         return Space("cosine")
 
-    def _fit_moments(self, sums: Moments) -> None:
-        sums.check_varies()
-        sums = sums if self.center else sums.about_origin()
-        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.image_to_text_ = self._solve(sums.image, sums.cross, sums.precision)
-        self.text_to_image_ = self._solve(sums.text, sums.cross.T, sums.precision)
+    def _ridges(self, sums: Moments, widths: tuple[int, int] | None = None) -> tuple[float, float]:
+        return super()._ridges(sums if self.center else sums.about_origin(), widths)
 
-    def _solve(self, moment: FloatArray, cross: FloatArray, precision: float) -> FloatArray:
-        directions = whitener(moment, relative_ridge(moment, self.regularization), precision)
-        return np.asarray(directions @ (directions.T @ cross))
+    def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
+        sums = sums if self.center else sums.about_origin()
+        image, text, cross = (moment / sums.n_rows for moment in (sums.image, sums.text, sums.cross))
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
+        self.image_to_text_ = _solve(image, cross, image_ridge, sums.precision)
+        self.text_to_image_ = _solve(text, cross.T, text_ridge, sums.precision)
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         as_text = project(images, self.image_mean_, self.image_to_text_)
@@ -99,6 +101,11 @@ class LinearRegression(MomentModel):
         if self.target == "gallery":
             return np.hstack([unit_rows(as_text), unit_rows(as_image)])
         return as_text if self.target == "texts" else as_image
+
+
+def _solve(moment: FloatArray, cross: FloatArray, ridge: float, precision: float) -> FloatArray:
+    directions = whitener(moment, ridge, precision)
+    return np.asarray(directions @ (directions.T @ cross))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -14,7 +14,9 @@ from diptych.models.base import CrossModalModel, LinearProjectionModel, Side
 from diptych.models.labels import ClassMeans
 from diptych.models.linear import fix_signs, project, rounding_level
 from diptych.models.moments import Moments
-from diptych.models.parameters import Count, NonNegative, PositiveFraction, check_components
+from diptych.models.parameters import Count, NonNegative, PositiveFraction, Ridge, check_components
+
+MOST_SHRINKAGE = 0.99
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
     alpha: NonNegative = 5.0
     alignment: Alignment = "class_means"
     energy: PositiveFraction = 0.95
-    regularization: NonNegative = 0.001
+    regularization: Ridge = 0.001
     metric: str = "cosine"
 
     def _views(self, sums: Moments) -> Views:
@@ -108,7 +110,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
     ) -> tuple[FloatArray, FloatArray]:
         traces = [float(np.trace(matrix)) for matrix in shrink]
         balance = traces[0] / traces[1] if min(traces) > 0 else 1.0
-        ridged = [self._ridged(shrink[0]), self._ridged(balance * shrink[1])]
+        ridged = [self._ridged(shrink[0], sums.n_rows), self._ridged(balance * shrink[1], sums.n_rows)]
         n_images = len(spread[0])
         joint = np.block([[spread[0], alignment], [alignment.T, spread[1]]])
         metric = np.zeros_like(joint)
@@ -119,10 +121,25 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         self.eigenvalues_ = np.ascontiguousarray(values[::-1])
         return vectors[:n_images, ::-1], vectors[n_images:, ::-1]
 
-    def _ridged(self, matrix: FloatArray) -> FloatArray:
+    def _ridged(self, matrix: FloatArray, n_rows: int) -> FloatArray:
+        share = shrinkage_ridge(matrix, n_rows) if self.regularization == "auto" else self.regularization
         # Each side has unit total variance, so that a side without any scatter of its own still has a scale.
-        ridge = max(self.regularization * float(np.trace(matrix)), 1e-10) / len(matrix)
+        ridge = max(share * float(np.trace(matrix)), 1e-10) / len(matrix)
         return np.asarray((matrix + matrix.T) / 2 + ridge * np.eye(len(matrix)))
+
+
+def shrinkage_ridge(scatter: FloatArray, n_rows: int) -> float:
+    """Return the ridge, relative to the mean of the diagonal, of the oracle approximating shrinkage (OAS).
+
+    (1 − ρ)S + ρ tr(S)/d I is the covariance nearest to the true one among those of Gaussian rows, as far as S itself
+    tells; a ridge of ρ/(1 − ρ) gives the same directions. Chen, Wiesel, Eldar and Hero, "Shrinkage algorithms for MMSE
+    covariance estimation", IEEE Transactions on Signal Processing 2010.
+    """
+    size, mean = len(scatter), float(np.trace(scatter)) / len(scatter)
+    square = float((scatter**2).mean())
+    spread = (n_rows + 1) * (square - mean**2 / size)
+    share = min((square + mean**2) / spread, MOST_SHRINKAGE) if spread > 0 else MOST_SHRINKAGE
+    return share / (1 - share)
 
 
 class RegressionSums(NamedTuple):

@@ -10,11 +10,11 @@ import numpy as np
 import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import FromTask, Grid, Need
+from diptych.models.base import FromTask, Grid, Need, Variants
 from diptych.models.discriminant._base import GeneralizedMultiviewModel, class_means
 from diptych.models.labels import Targets
 from diptych.models.moments import LabelView, MomentModel, Moments, moments
-from diptych.models.parameters import Count
+from diptych.models.parameters import Count, Ridge
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -37,8 +37,9 @@ class GMLDA(MomentModel, GeneralizedMultiviewModel):
         What shall coincide; class means is what the authors recommend.
     energy : float
         Share of each side's variance that its principal components keep first.
-    regularization : float
-        Ridge on D relative to its mean diagonal; the authors' absolute 1e-6 means nothing on other scales.
+    regularization : float or "auto"
+        Ridge on D relative to its mean diagonal; the authors' absolute 1e-6 means nothing on other scales. ``"auto"``
+        is the closed form of OAS shrinkage: large where rows are few for their dimensions.
     metric : str
         Name of the `Space`.
 
@@ -64,6 +65,9 @@ class GMLDA(MomentModel, GeneralizedMultiviewModel):
     labelled_only: ClassVar[bool] = True
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1, 1.0], "alpha": [1.0, 25.0]}
+    variants: ClassVar[Variants] = {"GMLDA": {"regularization": 0.001}}
+
+    regularization: Ridge = "auto"
 
     def _fit_moments(self, sums: Moments) -> None:
         views = self._views(sums)
@@ -157,7 +161,7 @@ class GMMFA(GeneralizedMultiviewModel):
     Parameters
     ----------
     n_components, alpha, alignment, energy, regularization, metric :
-        As in `GMLDA`.
+        As in `GMLDA`, with a fixed ridge by default: neighbours are no independent rows.
     n_within, n_between : int
         Neighbours in a class, and closest pairs between classes. 50 and 200 are the published setting (400 ordered
         pairs there).

@@ -10,18 +10,18 @@ import numpy as np
 import scipy
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
-from diptych.models.base import Grid, Side
-from diptych.models.correlation.cca import canonical_directions
+from diptych.models.base import Grid, Side, Variants
+from diptych.models.correlation.cca import RidgedModel, canonical_directions
 from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
-from diptych.models.moments import MomentModel, Moments, moments
-from diptych.models.parameters import Count, Interval, NonNegative
+from diptych.models.moments import Moments, moments
+from diptych.models.parameters import Count, Interval, NonNegative, Ridge
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CVH(MomentModel, LinearHashingModel):
+class CVH(RidgedModel, LinearHashingModel):
     """Cross-view hashing: the signs of the canonical variates.
 
         min over A, C of  ‖XA − YC‖²   with AᵀXᵀXA + CᵀYᵀYC = I
@@ -35,9 +35,10 @@ class CVH(MomentModel, LinearHashingModel):
     ----------
     n_bits : int
         Length of the codes.
-    regularization : float
-        Ridge relative to the mean variance of a feature. Where there are more features than pairs it decides the
-        result; the absolute 1e-4 of public code means something else on every scale of the features.
+    regularization : float or "auto"
+        Ridge relative to the mean variance of a feature, or one for each side as `CCA` chooses it. Where there are more
+        features than pairs it decides the result; the absolute 1e-4 of public code means something else on every scale
+        of the features.
     random_state : int
         Of the mixtures, where ``n_bits`` exceeds the canonical directions.
 
@@ -67,17 +68,17 @@ class CVH(MomentModel, LinearHashingModel):
 
     when_to_use: ClassVar[str] = "Codes from pairs without labels, in closed form: the baseline of cross-modal hashing."
     grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
+    variants: ClassVar[Variants] = {"CVH": {"regularization": 1.0}}
 
-    regularization: NonNegative = 1.0
+    regularization: Ridge = "auto"
 
-    def _fit_moments(self, sums: Moments) -> None:
-        sums.check_varies()
+    def _fit_ridged(self, sums: Moments, image_ridge: float, text_ridge: float) -> None:
         left, self.correlations_, right = canonical_directions(
             sums.image,
             sums.text,
             sums.cross,
-            self.regularization * float(np.trace(sums.image)) / len(sums.image),
-            self.regularization * float(np.trace(sums.text)) / len(sums.text),
+            image_ridge * sums.n_rows,
+            text_ridge * sums.n_rows,
             n_components=self.n_bits,
             precision=sums.precision,
             offset=sums.offset,
