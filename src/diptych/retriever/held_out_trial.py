@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, bootstrap_difference, randomisation_test
-from diptych.protocols import TwoWayEvaluation, evaluate_model
+from diptych.protocols import evaluate_model
 from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, short_queries
 from diptych.retriever.comparison import Comparison
+from diptych.retriever.held_out_pairs import UnpairedItems, evaluate_among, precision_per_picture
 
 if TYPE_CHECKING:
     from diptych.retriever.base import RetrieverBase
 
-# With as many held-out pictures one part is enough; fewer are made up for by holding out every picture once.
-_ENOUGH_HELD_OUT = 200
 _N_GIBBERISH = 50
 _PRIOR = 0.01
 
@@ -31,26 +30,6 @@ def with_distinguishing_labels(pairs: Pairs) -> Pairs:
     if pairs.labels is None or len(np.unique(pairs.labels, axis=0)) > 1:
         return pairs
     return Pairs(pairs.images, pairs.texts, ids=pairs.ids, owners=pairs.owners, text_ids=pairs.text_ids)
-
-
-def held_out_parts(pairs: Pairs, share: float, seed: int, *, once: bool = False) -> Iterator[tuple[Pairs, Pairs]]:
-    """Yield (learn from, hold out) by pictures, whose texts stay with them: one part of many, or folds of few.
-
-    ``once`` asks for one part of few as well.
-
-    >>> import numpy as np
-    >>> from diptych.data import Pairs
-    >>> from diptych.retriever.held_out_trial import held_out_parts
-    >>> [(a.n_images, b.n_images) for a, b in held_out_parts(Pairs(np.eye(12), np.eye(12)), 0.25, seed=0)]
-    [(9, 3), (9, 3), (9, 3), (9, 3)]
-    """
-    if once or pairs.n_images * share >= _ENOUGH_HELD_OUT:
-        yield pairs.split(share, seed=seed)
-        return
-    folds = np.arange(pairs.n_images) % max(2, round(1 / share))
-    folds = folds[np.random.default_rng(seed).permutation(pairs.n_images)]
-    for fold in np.unique(folds):
-        yield pairs.select(folds != fold), pairs.select(folds == fold)
 
 
 def absent_queries(pairs: Pairs) -> list[str]:
@@ -86,11 +65,14 @@ class HeldOutTrial:
         All pairs.
     present :
         What the new model would replace, None where there is nothing.
+    unpaired :
+        Pictures without texts, among which texts have to find their own as well.
     """
 
-    def __init__(self, pairs: Pairs, present: RetrieverBase | None) -> None:
+    def __init__(self, pairs: Pairs, present: RetrieverBase | None, unpaired: UnpairedItems | None = None) -> None:
         is_raw = not (pairs.has_image_features or pairs.has_text_features)
         self._present = present
+        self._unpaired = unpaired or UnpairedItems()
         self._absent = absent_queries(pairs) if is_raw and present is not None else []
         self._rest = _photographs() if is_raw and present is not None else None
         self._featured: dict[tuple[str, str], Pairs] = {}
@@ -111,8 +93,8 @@ class HeldOutTrial:
 
         ``featured`` are the held-out pairs with features of the new one.
         """
-        evaluated = evaluate_model(new.model_, featured)
-        self._new.append(_per_picture(evaluated, test.owners))
+        evaluated = evaluate_among(new.model_, featured, self._unpaired.featured(new)[0])
+        self._new.append(precision_per_picture(evaluated, test.owners))
         self._chance += [evaluated.chance(AP())] * test.n_images
         self._sizes.append(test.n_images)
         pictures = new.images_to_points(featured.images)
@@ -120,7 +102,8 @@ class HeldOutTrial:
         self._scores.append(new.held_out_scores(pictures, texts, test, featured))
         if judged is None:
             return
-        self._old.append(_per_picture(judged.evaluate(test), test.owners))
+        evaluated = evaluate_among(judged.model_, judged.featured(test), self._unpaired.featured(judged)[0])
+        self._old.append(precision_per_picture(evaluated, test.owners))
         if self._rest is not None:
             self._rest_new.append(self._known(new))
             best, unknown = _best(new, pictures, self._absent)
@@ -216,7 +199,7 @@ class HeldOutTrial:
             self._featured[key] = retriever.featured(self._rest)
         evaluated = evaluate_model(retriever.model_, self._featured[key])
         self._rest_chance = evaluated.chance(AP())
-        return _per_picture(evaluated, self._rest.owners)
+        return precision_per_picture(evaluated, self._rest.owners)
 
 
 def _photographs() -> Pairs:
@@ -233,11 +216,3 @@ def _best(retriever: RetrieverBase, pictures: AnyArray, queries: list[str]) -> t
     features = retriever.query_features(queries)
     scores = retriever.space.compare(retriever.texts_to_points(features), pictures, "text_query")
     return scores.max(axis=1), ~np.any(features, axis=1)
-
-
-def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:
-    of_images = np.asarray(evaluation.image_query.values[AP()])
-    of_texts = np.nan_to_num(np.asarray(evaluation.text_query.values[AP()]))
-    counts = np.bincount(owners, minlength=len(of_images))
-    means = np.bincount(owners, weights=of_texts, minlength=len(of_images)) / np.maximum(counts, 1)
-    return np.asarray((of_images + means) / 2)
