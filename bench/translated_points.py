@@ -5,9 +5,9 @@
 
 A sample of 160 photographs, 2 % of the 8,000 of Flickr8k, is encoded by both models. A map from the features of the old
 model to the points of the new one is learned from it: ridge regression and CCA choose their ridges by generalised
-cross-validation, Procrustes turns the old features. The captions of the test photographs, as points of the new model, then look among
-the photographs' translated points. Told is how much of the gain in R@10, new over old, the translation keeps. Encoding
-everything is 100 %.
+cross-validation, Procrustes turns the old features. The captions of the test photographs, as points of the new model,
+then look among the photographs' translated points. Told is how much of the gain in R@10, new over old, the translation
+keeps. Encoding everything is 100 %.
 
 Bar: 90 % of the gain.
 """

@@ -11,7 +11,7 @@ import scipy
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
 from diptych.models.base import Grid, Side, Variants
-from diptych.models.correlation.cca import RidgedModel, canonical_directions
+from diptych.models.correlation.cca import AUTO_NOISE_GAIN, RidgedModel, canonical_directions
 from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
@@ -82,6 +82,7 @@ class CVH(RidgedModel, LinearHashingModel):
             n_components=self.n_bits,
             precision=sums.precision,
             offset=sums.offset,
+            noise_gain=AUTO_NOISE_GAIN if self.regularization == "auto" else 1.0,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = mixed_directions(
