@@ -11,7 +11,7 @@ from diptych.arrays import AnyArray, FloatArray, map_rows, unit_rows
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel
-from diptych.models.base import Need, Side
+from diptych.models.base import SIDES, Need, Side
 from diptych.models.fusion.score_fusion import LinearForm
 from diptych.models.linear import column_means
 from diptych.retriever.held_out_pairs import UnpairedRows
@@ -103,7 +103,8 @@ class AdaptedModel(CrossModalModel):
 
     def _centre(self, pairs: Pairs, unpaired: UnpairedRows | None) -> None:
         """Take the means of the collection, and its rows into the bank."""
-        for number, (side, paired) in enumerate({"image": pairs.images, "text": pairs.texts}.items()):
+        for number, side in enumerate(SIDES):
+            paired = pairs.images if side == "image" else pairs.texts
             rows = [np.asarray(paired), *([unpaired[number]] if unpaired is not None and len(unpaired[number]) else [])]
             vectors = np.concatenate([_parts(self.kept_, side, part)[0] for part in rows])
             mean = column_means(vectors).astype(vectors.dtype)

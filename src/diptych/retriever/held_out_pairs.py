@@ -70,7 +70,7 @@ def _sampled(items: Sequence[Any]) -> Any:
     if len(items) <= MAX_UNPAIRED:
         return items
     rows = np.sort(np.random.default_rng(0).permutation(len(items))[:MAX_UNPAIRED])
-    return items[rows] if is_features(items) else [items[row] for row in rows]
+    return np.asarray(items)[rows] if is_features(items) else [items[row] for row in rows]
 
 
 def held_out_parts(pairs: Pairs, share: float, seed: int, *, once: bool = False) -> Iterator[tuple[Pairs, Pairs]]:
