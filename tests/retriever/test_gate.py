@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 from diptych import Retriever
 from diptych.data import Pairs, load_dataset
 from diptych.encoders import ColourEdgeHistograms, SentenceEncoder, TfidfTopics
+from diptych.metrics import AP
 from diptych.models import CCA, PLS, QueryBankNormalized
-from diptych.retriever.held_out_trial import HeldOutTrial, absent_queries, held_out_parts
-from diptych.retriever.model_selection import JoinedModel
+from diptych.retriever import Comparison
+from diptych.retriever.adapted_model import AdaptedModel
+from diptych.retriever.held_out_pairs import evaluate_among, held_out_parts, telling_rows
+from diptych.retriever.held_out_trial import HeldOutTrial, absent_queries
 
 # Encoders that learn nothing, and that pairs of features do not use.
 UNUSED = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": SentenceEncoder(), "cache": False}
@@ -46,7 +50,7 @@ def test_what_is_really_learned_is_taken_beside_what_was_known(present: Retrieve
     assert (found.replaced, found.forced, found.n_held_out) == (True, False, 80)
     assert found.low is not None
     assert found.low > 0
-    assert isinstance(trained.model_, JoinedModel)
+    assert isinstance(trained.model_, AdaptedModel)
     assert trained.model_.kept_ is present.model_
     # The same again, draw by draw.
     again = Retriever(name="again", **UNUSED).fit(own, baseline=present)
@@ -54,13 +58,13 @@ def test_what_is_really_learned_is_taken_beside_what_was_known(present: Retrieve
     # What is learned later stands beside what was known first, not on top of what was learned.
     del again.comparison_
     third = Retriever(name="third", **UNUSED).fit(own, baseline=again, force=True)
-    assert isinstance(third.model_, JoinedModel)
+    assert isinstance(third.model_, AdaptedModel)
     assert third.model_.kept_ is present.model_
 
 
 def test_meaningless_captions_are_never_taken(present: Retriever) -> None:
-    own = described(60, 3)
-    for seed in range(20):
+    own = described(50, 3)
+    for seed in range(6):
         order = np.random.default_rng(seed).permutation(own.n_images)
         shuffled = Pairs(own.images, own.texts, owners=order[own.owners])
         new = Retriever(**UNUSED).fit(shuffled, baseline=present)
@@ -69,13 +73,34 @@ def test_meaningless_captions_are_never_taken(present: Retriever) -> None:
 
 
 def test_a_handful_is_refused_with_the_reason(present: Retriever) -> None:
-    handful = described(20, 2, drift=1.0)
+    handful = described(15, 2, drift=1.0)
     few = Retriever(**UNUSED).fit(handful, baseline=present)
     assert not few.comparison_.replaced
-    assert few.comparison_.reason.startswith("only 20 pictures have captions or labels, and 50 are needed")
-    assert few.comparison_.advice == "describe at least 30 more pictures"
+    assert few.comparison_.reason.startswith("only 15 pictures have captions or labels, and 20 are needed")
+    assert few.comparison_.advice == "describe at least 5 more pictures"
     forced = Retriever(**UNUSED).fit(handful, baseline=present, force=True).comparison_
     assert (forced.replaced, forced.forced) == (True, True)
+
+
+def test_texts_have_to_find_their_pictures_among_those_without_texts_too() -> None:
+    pairs, more = described(20, 2), np.asarray(described(300, 3).images)
+    model = CCA(n_components=4).fit(*described(80, 1).aligned()[:2])
+    among = evaluate_among(model, pairs, more)
+    scores = model.similarity(np.vstack([pairs.images, more]), pairs.texts).T
+    ranks = (scores >= scores[np.arange(40), pairs.owners][:, None]).sum(axis=1)
+    assert among.text_query.mean[AP()] == pytest.approx((1 / ranks).mean())
+    assert among.image_query.mean[AP()] == pytest.approx(evaluate_among(model, pairs, more[:0]).image_query.mean[AP()])
+
+
+def test_too_few_captions_name_the_pictures_to_describe_next(present: Retriever) -> None:
+    found = Comparison(n_held_out=40, new=0.5, chance=0.1, old=0.48, p_value=0.4, low=-0.02, high=0.06)
+    assert found.is_undecided
+    assert "changes by -0.020 to +0.060, 95 % sure" in found.reason
+    assert not Comparison(n_held_out=40, new=0.4, chance=0.1, old=0.5, p_value=1e-4, low=-0.1, high=-0.05).is_undecided
+    rows = np.random.default_rng(0).normal(size=(6, 4))
+    chosen = telling_rows(rows[:2], np.repeat(rows, 3, axis=0), 4)
+    # One of each that nothing described is like.
+    assert sorted(row // 3 for row in chosen) == [2, 3, 4, 5]
 
 
 def test_pictures_are_held_out_whole_and_once() -> None:
@@ -117,19 +142,33 @@ def test_a_model_beside_one_with_a_bank_decides_by_what_the_bank_knows() -> None
     present = Retriever(model=bank, **parts).fit(scenes.select(range(60)), baseline=None)
     del present.comparison_
     present.calibration_.presence_ = np.array([0.1, 0.02, 0.0, *np.linspace(-0.2, 0.2, 10)])
-    trained = Retriever(**parts).fit(scenes.select(range(60, 140)), baseline=present, force=True)
-    assert isinstance(trained.model_, JoinedModel)
+    own = scenes.select(range(60, 140))
+    ((train, test), *_) = held_out_parts(own, 0.5, seed=0)
+    featured = present.featured(train)
+    learned = CCA(n_components=8).fit(*featured.aligned())
     asked = scenes.texts[:40]
-    points, before = trained.encode_texts(asked), present.encode_texts(asked)
-    np.testing.assert_allclose(trained.familiarity(points), present.familiarity(before), atol=1e-5)
-    # The same evidence counts as much, at the scale of the joined scores.
-    learned, known = trained.calibration_.presence_, present.calibration_.presence_
-    np.testing.assert_allclose(learned[1:], known[1:] * trained.model_.factors_[0], rtol=0.3)
-    least = np.column_stack([np.ones(40), np.full(40, np.log(80)), np.zeros(40), trained.familiarity(points)]) @ learned
-    expected = [float(trained.probability(score, "text_to_image")) for score in least]
-    assert [trained.cutoff_of(points[[row]], 80) for row in range(40)] == pytest.approx(expected)
-    found = trained.comparison_
-    assert found.refused_new >= found.refused_old
+    for is_centred in (False, True):
+        new = copy(present)
+        base = AdaptedModel.of(present.model_, featured, is_centred=is_centred)
+        new.model_ = base.joined(learned, 0.5, featured)
+        trial = HeldOutTrial(own, present)
+        trial.add(new, present, test, new.featured(test))
+        new.calibration_, found = trial.calibration(), trial.comparison()
+        assert found.refused_new >= found.refused_old
+        points = new.encode_texts(asked)
+        if is_centred:
+            # Points of the bank cannot be told from directions from the means of a collection.
+            assert new.familiarity(points) is None
+            assert not hasattr(new.calibration_, "presence_")
+            continue
+        np.testing.assert_allclose(new.familiarity(points), present.familiarity(present.encode_texts(asked)), atol=1e-5)
+        # The same evidence counts as much, at the scale of the joined scores.
+        weights, before = new.calibration_.presence_, present.calibration_.presence_
+        np.testing.assert_allclose(weights[1:], before[1:] * new.model_.factors_[0])
+        constant = np.column_stack([np.ones(40), np.full(40, np.log(80)), np.zeros(40)])
+        least = np.hstack([constant, new.familiarity(points)]) @ weights
+        expected = [float(new.probability(score, "text_to_image")) for score in least]
+        assert [new.cutoff_of(points[[row]], 80) for row in range(40)] == pytest.approx(expected)
 
 
 def test_queries_for_nothing_are_others_than_those_that_are_measured_with() -> None:
@@ -138,15 +177,33 @@ def test_queries_for_nothing_are_others_than_those_that_are_measured_with() -> N
     assert not set(asked) & set(BENCHMARK.read_text(encoding="utf-8").splitlines())
 
 
-def test_a_joined_model_scores_as_the_sum_of_its_parts_and_corrects_answers_alone() -> None:
+def test_an_adapted_model_scores_as_the_sum_of_its_parts_and_corrects_answers_alone() -> None:
     pairs = described(60, 0)
     images, texts = np.asarray(pairs.images), np.asarray(pairs.texts)[::2]
     kept = QueryBankNormalized(model=CCA(n_components=4), n_nearest=5).fit(images, texts)
     learned = PLS(n_components=3).fit(images, texts)
-    model = JoinedModel.of(kept, learned, images, texts, share=0.3)
-    factors = 0.7 / kept.similarity(images, texts).std(), 0.3 / learned.similarity(images, texts).std()
+    known = AdaptedModel.of(kept, pairs)
+    model = known.joined(learned, 0.3, pairs)
 
     def by_texts(part):
         return part.space.compare(part.encode_texts(texts), part.encode_images(images), "text_query")
 
-    np.testing.assert_allclose(by_texts(model), factors[0] * by_texts(kept) + factors[1] * by_texts(learned), atol=1e-5)
+    np.testing.assert_allclose(by_texts(known), by_texts(kept), atol=1e-6)
+    expected = model.factors_[0] * by_texts(kept) + model.factors_[1] * by_texts(learned)
+    np.testing.assert_allclose(by_texts(model), expected, atol=1e-5)
+    assert model.factors_[1] / model.factors_[0] == pytest.approx(
+        0.3 / 0.7 * kept.model_.similarity(images, texts).std() / learned.similarity(images, texts).std(), rel=0.2
+    )
+
+
+def test_a_model_centred_on_a_collection_needs_no_pairs_to_forget_where_the_collection_lies() -> None:
+    pairs, more = described(60, 0), described(200, 5)
+    kept = CCA(n_components=4, metric="dot").fit(*described(80, 1).aligned()[:2])
+    moved = pairs.with_features(images=np.asarray(pairs.images) + 3.0, texts=np.asarray(pairs.texts) - 2.0)
+    unpaired = np.asarray(more.images), np.asarray(more.texts)
+    one = AdaptedModel.of(kept, pairs, unpaired=unpaired, is_centred=True)
+    other = AdaptedModel.of(kept, moved, unpaired=(unpaired[0] + 3.0, unpaired[1] - 2.0), is_centred=True)
+    np.testing.assert_allclose(
+        one.similarity(pairs.images, pairs.texts), other.similarity(moved.images, moved.texts), atol=1e-3
+    )
+    assert one.score(*pairs.aligned()[:2]) > 1.2 * kept.score(*moved.aligned()[:2])

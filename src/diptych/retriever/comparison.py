@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diptych.errors import counted
 from diptych.estimators import BaseEstimator
@@ -38,6 +38,12 @@ class Comparison(BaseEstimator):
         Shares of ``n_absent`` queries for what is not there that are refused.
     answered_old, answered_new : float or None
         Shares of held-out captions and words that get a good match.
+    n_pictures, n_more_images, n_more_texts : int
+        Pictures with texts, pictures without and texts without a picture that were there to learn from.
+    learned : str
+        What was done with the one before, in words, where it stays beside what was learned.
+    next_pictures : list of str
+        Where the pairs are too few to tell: pictures whose captions would tell most.
     replaced, forced : bool
         Whether the new model was taken, and whether that was against the gate.
 
@@ -46,7 +52,7 @@ class Comparison(BaseEstimator):
     >>> from diptych.retriever import Comparison
     >>> close = Comparison(n_held_out=100, new=0.41, chance=0.02, baseline="default", old=0.40, p_value=0.694)
     >>> close.passes, close.reason
-    (False, 'it is better on held-out pictures, but that may be luck (p = 0.694, and below 0.001 is asked for)')
+    (False, 'it is better on held-out pictures, but that may be luck (p = 0.694, and below 0.01 is asked for)')
     >>> print(close)
     MAP 0.410 on 100 held-out pictures, default 0.400: better by 0.010 (p = 0.694), chance 0.020
     """
@@ -59,8 +65,8 @@ class Comparison(BaseEstimator):
     p_value: float | None = None
     low: float | None = None
     high: float | None = None
-    alpha: float = 0.001
-    fewest: int = 50
+    alpha: float = 0.01
+    fewest: int = 20
     rest_old: float | None = None
     rest_new: float | None = None
     rest_low: float | None = None
@@ -71,6 +77,11 @@ class Comparison(BaseEstimator):
     answered_old: float | None = None
     answered_new: float | None = None
     margin: float = 0.05
+    n_pictures: int = 0
+    n_more_images: int = 0
+    n_more_texts: int = 0
+    learned: str = ""
+    next_pictures: list[str] = field(default_factory=list)
     replaced: bool = True
     forced: bool = False
 
@@ -89,6 +100,24 @@ class Comparison(BaseEstimator):
         return self.old is None or self._objection is None
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether the pairs are too few to tell which model is better on them."""
+        if self.n_held_out < self.fewest:
+            return True
+        return self.high is not None and self.high > 0 and not self.is_significant(self.alpha)
+
+    @property
+    def learned_from(self) -> str:
+        """What there was to learn from, and what was made of it, in words."""
+        sources = [counted(self.n_pictures, "picture with captions or labels", "pictures with captions or labels")]
+        if self.n_more_images:
+            sources.append(counted(self.n_more_images, "picture without", "pictures without"))
+        if self.n_more_texts:
+            sources.append(counted(self.n_more_texts, "text without a picture", "texts without a picture"))
+        told = ", ".join(sources)
+        return f"{told}: {self.learned}" if self.learned else told
+
+    @property
     def reason(self) -> str:
         """Why the gate is open or shut, in words."""
         if self.old is None:
@@ -101,9 +130,11 @@ class Comparison(BaseEstimator):
         """What would help where the gate is shut, empty where it is open."""
         if self.passes:
             return ""
+        if self.next_pictures:
+            return f"describe these next, whose captions would tell most: {', '.join(self.next_pictures)}"
         if self.n_held_out < self.fewest:
             return f"describe at least {counted(self.fewest - self.n_held_out, 'more picture')}"
-        if self.is_better and not self.is_significant(self.alpha):
+        if self.is_undecided:
             return "more pictures with captions would tell skill from luck"
         if not self.is_better:
             return "captions that say what tells the pictures apart, and more of them, would help"
@@ -116,10 +147,13 @@ class Comparison(BaseEstimator):
             verb = "has" if self.n_held_out == 1 else "have"
             few = f"only {counted(self.n_held_out, 'picture')} {verb} captions or labels"
             return f"{few}, and {self.fewest} are needed to tell skill from luck"
+        luck = "" if self.p_value is None else f"p = {self.p_value:.3f}, and below {self.alpha:g} is asked for"
+        if self.low is not None and self.is_undecided:
+            between = f"MAP on held-out pictures changes by {self.low:+.3f} to {self.high:+.3f}, 95 % sure"
+            return f"not enough to tell: {between} ({luck})"
         if not self.is_better:
             return "it is not better on held-out pictures"
         if not self.is_significant(self.alpha):
-            luck = f"p = {self.p_value:.3f}, and below {self.alpha:g} is asked for"
             return f"it is better on held-out pictures, but that may be luck ({luck})"
         if self.rest_low is not None and self.rest_low < -self.margin:
             lost = f"MAP {self.rest_old:.2f} → {self.rest_new:.2f} on {self.n_rest} other photographs"

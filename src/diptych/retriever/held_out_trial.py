@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.sample_photographs import sample_photographs
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.metrics import AP, bootstrap_difference, randomisation_test
 from diptych.models import QueryBankNormalized
-from diptych.protocols import TwoWayEvaluation, evaluate_model
+from diptych.protocols import evaluate_model
+from diptych.retriever.adapted_model import AdaptedModel
 from diptych.retriever.calibration import Calibration, HeldOutScores, calibrate, shared_quantile, short_queries
 from diptych.retriever.comparison import Comparison
+from diptych.retriever.held_out_pairs import UnpairedItems, evaluate_among, precision_per_picture
 
 if TYPE_CHECKING:
     from diptych.retriever.base import RetrieverBase
 
-# With as many held-out pictures one part is enough; fewer are made up for by holding out every picture once.
-_ENOUGH_HELD_OUT = 200
 _N_GIBBERISH = 50
 _PRIOR = 0.01
 # Of what is there, by the decision whether it is there at all.
@@ -34,26 +34,6 @@ def with_distinguishing_labels(pairs: Pairs) -> Pairs:
     if pairs.labels is None or len(np.unique(pairs.labels, axis=0)) > 1:
         return pairs
     return Pairs(pairs.images, pairs.texts, ids=pairs.ids, owners=pairs.owners, text_ids=pairs.text_ids)
-
-
-def held_out_parts(pairs: Pairs, share: float, seed: int, *, once: bool = False) -> Iterator[tuple[Pairs, Pairs]]:
-    """Yield (learn from, hold out) by pictures, whose texts stay with them: one part of many, or folds of few.
-
-    ``once`` asks for one part of few as well.
-
-    >>> import numpy as np
-    >>> from diptych.data import Pairs
-    >>> from diptych.retriever.held_out_trial import held_out_parts
-    >>> [(a.n_images, b.n_images) for a, b in held_out_parts(Pairs(np.eye(12), np.eye(12)), 0.25, seed=0)]
-    [(9, 3), (9, 3), (9, 3), (9, 3)]
-    """
-    if once or pairs.n_images * share >= _ENOUGH_HELD_OUT:
-        yield pairs.split(share, seed=seed)
-        return
-    folds = np.arange(pairs.n_images) % max(2, round(1 / share))
-    folds = folds[np.random.default_rng(seed).permutation(pairs.n_images)]
-    for fold in np.unique(folds):
-        yield pairs.select(folds != fold), pairs.select(folds == fold)
 
 
 def absent_queries(pairs: Pairs) -> list[str]:
@@ -89,11 +69,14 @@ class HeldOutTrial:
         All pairs.
     present :
         What the new model would replace, None where there is nothing.
+    unpaired :
+        Pictures without texts, among which texts have to find their own as well.
     """
 
-    def __init__(self, pairs: Pairs, present: RetrieverBase | None) -> None:
+    def __init__(self, pairs: Pairs, present: RetrieverBase | None, unpaired: UnpairedItems | None = None) -> None:
         is_raw = not (pairs.has_image_features or pairs.has_text_features)
         self._present = present
+        self._unpaired = unpaired or UnpairedItems()
         self._absent = absent_queries(pairs) if is_raw and present is not None else []
         self._rest = _photographs() if is_raw and present is not None else None
         self._featured: dict[tuple[str, str], Pairs] = {}
@@ -104,6 +87,7 @@ class HeldOutTrial:
         self._rest_chance = 0.0
         self._scores: list[HeldOutScores] = []
         self._scales: list[float] = []
+        # Two rows each: best scores, and how far they lie above what the bank asks for.
         self._margins_absent: list[FloatArray] = []
         self._margins_there: list[FloatArray] = []
         self._refused_old: list[BoolArray] = []
@@ -115,8 +99,8 @@ class HeldOutTrial:
 
         ``featured`` are the held-out pairs with features of the new one.
         """
-        evaluated = evaluate_model(new.model_, featured)
-        self._new.append(_per_picture(evaluated, test.owners))
+        evaluated = evaluate_among(new.model_, featured, self._unpaired.featured(new)[0])
+        self._new.append(precision_per_picture(evaluated, test.owners))
         self._chance += [evaluated.chance(AP())] * test.n_images
         self._sizes.append(test.n_images)
         pictures = new.images_to_points(featured.images)
@@ -124,7 +108,8 @@ class HeldOutTrial:
         self._scores.append(new.held_out_scores(pictures, texts, test, featured))
         if judged is None:
             return
-        self._old.append(_per_picture(judged.evaluate(test), test.owners))
+        evaluated = evaluate_among(judged.model_, judged.featured(test), self._unpaired.featured(judged)[0])
+        self._old.append(precision_per_picture(evaluated, test.owners))
         if self._rest is not None:
             self._rest_new.append(self._known(new))
             self._ask(new, pictures, judged, test, featured)
@@ -151,14 +136,9 @@ class HeldOutTrial:
         fitted = calibrate(self._scores, _PRIOR)
         if not self._refused_old or self._present is None:
             return fitted
-        strange = np.sort(np.concatenate(self._margins_absent))
         n_refused, count = int(np.concatenate(self._refused_old).sum()), int(np.median(self._sizes))
-        refused = strange[n_refused - 1] if n_refused else -np.inf
-        if self._scales:
-            there = shared_quantile(self._margins_there, _MAY_BE_REFUSED)
-            fitted.presence_ = self._present.calibration_.presence_ * np.mean(self._scales)
-            fitted.presence_[0] = max(there, np.nextafter(refused, np.inf))
-            return fitted
+        plain, by_bank = np.sort(np.concatenate(self._margins_absent, axis=1))
+        refused = plain[n_refused - 1] if n_refused else -np.inf
         # A little above the last one that has to be refused: between numbers, cut-offs go through logarithms.
         last = float(fitted.probability(refused, "text_to_image")) * (1 + 1e-6)
         among = max(fitted.cutoff_among(count), last)
@@ -168,7 +148,17 @@ class HeldOutTrial:
         cutoffs = [min(1.0, among * self._present.cutoff_among(number) / present) for number in numbers.tolist()]
         fitted.cutoffs_ = np.array([numbers, cutoffs], dtype=np.float64)
         fitted.cutoff_ = float(max(cutoffs))
+        if self._is_by_bank:
+            there = shared_quantile([part[1] for part in self._margins_there], _MAY_BE_REFUSED)
+            refused = by_bank[n_refused - 1] if n_refused else -np.inf
+            fitted.presence_ = self._present.calibration_.presence_ * np.mean(self._scales)
+            fitted.presence_[0] = max(there, np.nextafter(refused, np.inf))
         return fitted
+
+    @property
+    def _is_by_bank(self) -> bool:
+        """Whether every model that was tried has points of the bank: one centred on the collection has none."""
+        return len(self._scales) == len(self._sizes)
 
     def _with_rest(self, found: Comparison) -> Comparison:
         assert self._present is not None
@@ -176,9 +166,10 @@ class HeldOutTrial:
         old, new = self._known(self._present), np.mean(self._rest_new, axis=0)
 
         def are_matches(margins: Sequence[FloatArray]) -> BoolArray:
-            if self._scales:
-                return np.concatenate(margins) >= float(fitted.presence_[0])
-            return fitted.probability(np.concatenate(margins), "text_to_image") >= fitted.cutoff_among(count)
+            plain, by_bank = np.concatenate(margins, axis=1)
+            if self._is_by_bank:
+                return np.asarray(by_bank >= float(fitted.presence_[0]))
+            return fitted.probability(plain, "text_to_image") >= fitted.cutoff_among(count)
 
         found.set_params(
             rest_old=float(old.mean()),
@@ -206,12 +197,13 @@ class HeldOutTrial:
             answered.append(np.asarray(is_known & present.has_match(texts, points, best, test.n_images)))
         scale = _bank_scale(new, present)
         for texts, points, best, is_known in self._asked(new, pictures, test, featured):
+            by_bank = best
             if scale is not None and (known := new.familiarity(points)) is not None:
                 short = [float(present.is_short_query(text)) for text in texts]
                 evidence = np.column_stack([np.full(len(texts), np.log(test.n_images)), short, known])
-                best = best - evidence @ present.calibration_.presence_[1:] * scale
+                by_bank = best - evidence @ present.calibration_.presence_[1:] * scale
             # Words in which the encoder finds nothing have no match, as in every search.
-            margins.append(np.where(is_known, best, -np.inf))
+            margins.append(np.where(is_known, [best, by_bank], -np.inf))
         self._scales += [] if scale is None else [scale]
         self._refused_old.append(~answered[0])
         self._answered_old += answered[1:]
@@ -241,7 +233,7 @@ class HeldOutTrial:
             self._featured[key] = retriever.featured(self._rest)
         evaluated = evaluate_model(retriever.model_, self._featured[key])
         self._rest_chance = evaluated.chance(AP())
-        return _per_picture(evaluated, self._rest.owners)
+        return precision_per_picture(evaluated, self._rest.owners)
 
 
 def _photographs() -> Pairs:
@@ -254,18 +246,11 @@ def _photographs() -> Pairs:
 
 
 def _bank_scale(new: RetrieverBase, present: RetrieverBase) -> float | None:
-    """Return how many times larger scores of the bank's model are in the new one; None where there is no such bank."""
-    of_present = getattr(present.model_, "kept_", present.model_)
-    is_shared = isinstance(of_present, QueryBankNormalized) and getattr(new.model_, "kept_", None) is of_present
-    if not is_shared or not hasattr(present.calibration_, "presence_"):
+    """Return how many times larger scores of the bank's model are in the new one; None where there is no such part."""
+    of_present = present.model_.kept_ if isinstance(present.model_, AdaptedModel) else present.model_
+    if not isinstance(of_present, QueryBankNormalized) or not hasattr(present.calibration_, "presence_"):
         return None
-    scales = [getattr(retriever.model_, "factors_", (1.0,))[0] for retriever in (new, present)]
-    return float(scales[0] / scales[1])
-
-
-def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:
-    of_images = np.asarray(evaluation.image_query.values[AP()])
-    of_texts = np.nan_to_num(np.asarray(evaluation.text_query.values[AP()]))
-    counts = np.bincount(owners, minlength=len(of_images))
-    means = np.bincount(owners, weights=of_texts, minlength=len(of_images)) / np.maximum(counts, 1)
-    return np.asarray((of_images + means) / 2)
+    if not isinstance(new.model_, AdaptedModel) or new.model_.kept_ is not of_present or new.model_.is_centred:
+        return None
+    before = present.model_.factors_[0] if isinstance(present.model_, AdaptedModel) else 1.0
+    return float(new.model_.factors_[0] / before)

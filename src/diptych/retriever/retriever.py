@@ -34,14 +34,17 @@ from diptych.estimators import clone
 from diptych.models import ConSE, CrossModalModel, QueryBankNormalized, SharedSpace
 from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.item_model import ItemModel
+from diptych.retriever.adapted_model import AdaptedModel
 from diptych.retriever.base import RetrieverBase
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.comparison import Comparison
+from diptych.retriever.held_out_pairs import UnpairedItems, held_out_parts, telling_rows
 from diptych.retriever.ready_made import joint_calibration, shipped_folder
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 
 Epochs = Callable[[Any], None]
 _FEWEST_PICTURES = 10
+N_NEXT_PICTURES = 12
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -95,6 +98,7 @@ class Retriever(RetrieverBase):
         self,
         pairs: Pairs,
         *,
+        unpaired: UnpairedItems | None = None,
         baseline: Retriever | Literal["auto"] | None = "auto",
         held_out: float = 0.2,
         seed: int = 0,
@@ -109,25 +113,37 @@ class Retriever(RetrieverBase):
         retriever otherwise; one learned from one's own pairs is learned again from the same others. If the new one is
         better by more than luck and nothing else is lost, it is learned again from all pairs; if not, this retriever
         becomes the baseline, unless ``force``: see `Comparison`. Without a model it stands beside what the baseline
-        knows. ``progress`` is told how many items have been encoded, ``epochs`` gets the record of each epoch.
+        knows, as far as cross-validation on the pairs it learns from says; ``unpaired`` are pictures without texts and
+        texts without pictures to learn from as well, and held-out texts have to find their own pictures among these.
+        ``progress`` is told how many items have been encoded, ``epochs`` gets the record of each epoch.
         """
-        from diptych.retriever.held_out_trial import HeldOutTrial, held_out_parts, with_distinguishing_labels
+        from diptych.retriever.held_out_trial import HeldOutTrial, with_distinguishing_labels
 
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
         pairs = with_distinguishing_labels(pairs)
         rival = self._rival(baseline, pairs)
-        learn = partial(self._learned, beside=rival, progress=progress, epochs=epochs)
-        trial = HeldOutTrial(pairs, rival)
+        unpaired = unpaired or UnpairedItems()
+        learn = partial(self._learned, beside=rival, unpaired=unpaired, progress=progress, epochs=epochs)
+        trial = HeldOutTrial(pairs, rival, unpaired)
         for number, (train, test) in enumerate(held_out_parts(pairs, held_out, seed, once=rival is None)):
             new = learn(train, f"trial-{number}" if number else "trial")
-            judged = None if rival is None else _not_having_seen(rival, train, f"rival-{number}")
+            judged = None if rival is None else _not_having_seen(rival, train, f"rival-{number}", unpaired)
             trial.add(new, judged, test, new.featured(test, progress=progress))
         comparison = trial.comparison()
+        comparison.n_pictures = pairs.n_images
+        if self.model is None:
+            comparison.set_params(n_more_images=len(unpaired.images), n_more_texts=len(unpaired.texts))
         if rival is not None and not comparison.passes and not force:
+            if comparison.is_undecided and len(unpaired.images) and not is_features(unpaired.images):
+                described, others = np.asarray(rival.featured(pairs).images), unpaired.featured(rival)[0]
+                rows = telling_rows(described, others, N_NEXT_PICTURES)
+                comparison.set_params(next_pictures=[str(unpaired.images[row]) for row in rows])
             return self._take_parts_of(rival, comparison.set_params(replaced=False))
         winner = learn(pairs, "whole")
         winner.calibration_ = trial.calibration()
+        if isinstance(winner.model_, AdaptedModel):
+            comparison.set_params(learned=winner.model_.description)
         return self._take_parts_of(winner, comparison.set_params(forced=not comparison.passes))
 
     def save(self, folder: str | PathLike[str]) -> None:
@@ -235,17 +251,17 @@ class Retriever(RetrieverBase):
     def familiarity(self, texts: AnyArray) -> FloatArray | None:
         """Return what the bank of the model knows of texts, or that of the model which was there before it."""
         model = self._require("model_").model_
-        if not (isinstance(model, selection.JoinedModel) and isinstance(model.kept_, QueryBankNormalized)):
+        if not isinstance(model, AdaptedModel) or not isinstance(model.kept_, QueryBankNormalized) or model.is_centred:
             return super().familiarity(texts)
-        # Points of the one before come first, and the last two numbers are none of its own.
-        width = model.kept_.text_bank_.shape[1] + 2
-        return model.kept_.familiarity(texts[:, :width] / np.sqrt(model.factors_[0]))
+        # Vectors of the one before come first. What it corrects scores by is not asked for.
+        vectors = texts[:, : model.kept_.text_bank_.shape[1]] / np.sqrt(model.factors_[0])
+        return model.kept_.familiarity(np.pad(vectors, ((0, 0), (0, 2))))
 
     @property
     def _recipe(self) -> CrossModalModel:
         """What would have to be learned again, from other pairs, to get a retriever of this kind."""
-        tower, model = self.image_encoder_, selection.learned_part(self.model_)
-        return tower.model if isinstance(tower, ImageTower) and isinstance(model, SharedSpace) else model
+        tower = self.image_encoder_
+        return tower.model if isinstance(tower, ImageTower) and isinstance(self.model_, SharedSpace) else self.model_
 
     def _learned(
         self,
@@ -254,6 +270,7 @@ class Retriever(RetrieverBase):
         model: CrossModalModel | None = None,
         *,
         beside: Retriever | None = None,
+        unpaired: UnpairedItems | None = None,
         progress: Progress | None = None,
         epochs: Epochs | None = None,
     ) -> Retriever:
@@ -264,12 +281,15 @@ class Retriever(RetrieverBase):
         new.image_encoder_ = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
         new.text_encoder_ = _fitted_encoder(self._encoder("text_encoder"), pairs.texts)
         features = new.featured(pairs, progress=progress)
-        joins = beside if self.model is None and beside is not None and selection.can_join(beside, new) else None
-        chosen = unfitted or (selection.choose_model(features) if joins is None else selection.model_beside())
-        with selection.separate_checkpoint(chosen, part) as recipe:
-            new.model_ = recipe.fit(*features.aligned())
-        if joins is not None:
-            new.model_ = selection.joined(joins, new.model_, features)
+        if unfitted is not None:
+            with selection.separate_checkpoint(unfitted, part) as recipe:
+                new.model_ = recipe.fit(*features.aligned())
+            return new
+        rows = (unpaired or UnpairedItems()).featured(new)
+        if beside is not None and selection.can_adapt(beside, new):
+            new.model_ = selection.adapted(selection.known_before(beside), features, rows)
+        else:
+            new.model_ = selection.chosen_model(features, rows)
         return new
 
     def _learned_towers(
@@ -323,9 +343,10 @@ def _fitted_encoder(encoder: Encoder, items: Any) -> Encoder:
     return new.fit(items) if encoder.learns and not is_features(items) else new
 
 
-def _not_having_seen(rival: Retriever, train: Pairs, part: str) -> Retriever:
+def _not_having_seen(rival: Retriever, train: Pairs, part: str, unpaired: UnpairedItems) -> Retriever:
     """Return a retriever, or its like learned from these pairs alone where it was learned from one's own."""
     if not (hasattr(rival, "comparison_") and rival.comparison_.replaced):
         return rival
-    beside = rival if isinstance(rival.model_, selection.JoinedModel) else None
-    return rival._learned(train, part, rival._recipe, beside=beside)
+    if isinstance(rival.model_, AdaptedModel):
+        return rival._learned(train, part, beside=rival, unpaired=unpaired)
+    return rival._learned(train, part, rival._recipe)

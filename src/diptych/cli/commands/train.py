@@ -52,6 +52,7 @@ def train(
         typer.Option("--anyway", help="Take the new model even if it does not pass; rollback takes it back."),
     ] = False,
     dry_run: DryRunOption = False,
+    why: Annotated[bool, typer.Option("--why", help="Say what was learned from.")] = False,
     retriever_out: Annotated[
         Path | None, typer.Option("--retriever-out", help="Also save the new search model (retriever) in this folder.")
     ] = None,
@@ -64,11 +65,13 @@ def train(
     """Learn from captions or labels, and keep what is better.
 
     It has to be better by more than luck. Pictures that are kept back judge the new search model beside the present
-    one; other photographs and queries for nothing tell whether it still knows the rest. `diptych rollback` goes
-    back.
+    one; other photographs and queries for nothing tell whether it still knows the rest. Pictures without captions and
+    logged queries are learned from as well. Where the captions are too few to tell, it names twelve pictures to
+    describe next. `diptych rollback` goes back.
     """
     from diptych.cli.arguments import parse_assignments
-    from diptych.collection.learning import Training
+    from diptych.collection.learning import Training, unpaired_items
+    from diptych.service.clicks.exports import logged_queries
 
     parameters = parse_assignments(param or [], "--param")
     if method is None and parameters:
@@ -82,6 +85,7 @@ def train(
         with stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
             report = training.run(
                 pairs,
+                unpaired=unpaired_items(opened, pairs, logged_queries(opened.store)),
                 held_out=held_out,
                 seed=seed,
                 force=anyway,
@@ -91,7 +95,7 @@ def train(
         if report.retriever is not None and retriever_out is not None:
             report.retriever.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
-    print_training_report(report, is_dry_run=dry_run, as_json=as_json)
+    print_training_report(report, is_dry_run=dry_run, as_json=as_json, why=why)
 
 
 def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages) -> Pairs:
@@ -107,7 +111,7 @@ def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages)
     return described.pairs()
 
 
-def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: bool) -> None:
+def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: bool, why: bool = False) -> None:
     """Print what both search models do with held-out pictures and with the rest, and what was decided."""
     found = report.comparison
     if as_json:
@@ -119,6 +123,8 @@ def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: 
     print_table(columns, _gate_rows(found), console)
     if found.low is not None and found.high is not None:
         console.print(f"Difference of MAP, 95 %: {found.low:+.3f} to {found.high:+.3f}; p = {_p(found.p_value)}.")
+    if why:
+        console.print(f"Learned from {found.learned_from}.", soft_wrap=True)
     console.print(f"\n{_decision(report, is_dry_run=is_dry_run)}", soft_wrap=True)
 
 

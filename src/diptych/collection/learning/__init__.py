@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from diptych.collection.learning.retriever_training import rollback as rollback
     from diptych.collection.learning.retriever_training import rolls_back_to as rolls_back_to
     from diptych.collection.learning.retriever_training import training_pairs as training_pairs
+    from diptych.collection.learning.retriever_training import unpaired_items as unpaired_items
     from diptych.collection.learning.search_log import SearchLog as SearchLog
     from diptych.collection.store.model_history import LearningRecord as LearningRecord
 else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from diptych.encoders.feature_cache import Progress
     from diptych.models import CrossModalModel
     from diptych.retriever import Comparison, Retriever
+    from diptych.retriever.held_out_pairs import UnpairedItems
 
 
 def promote(
@@ -123,6 +124,21 @@ def training_pairs(collection: Collection, note: Callable[[str], None]) -> Pairs
     return CaptionedPictures(collection.root, there).pairs()
 
 
+def unpaired_items(collection: Collection, pairs: Pairs, queries: Iterable[str] = ()) -> UnpairedItems:
+    """Return the photographs that are in none of the pairs, and texts without one: text items and logged queries.
+
+    Of many, a sample is drawn.
+    """
+    from diptych.retriever.held_out_pairs import UnpairedItems
+
+    described = {str(picture) for picture in pairs.images}
+    items = list(collection)
+    pictures = (collection.root / item.path for item in items if item.path is not None and item.content_hash)
+    texts = [caption for item in items if item.path is None for caption in item.captions]
+    others = [picture for picture in pictures if str(picture) not in described]
+    return UnpairedItems(others, list(dict.fromkeys([*texts, *queries])))
+
+
 @dataclass(frozen=True)
 class TrainingReport:
     """What was measured on held-out pictures, and what became of it.
@@ -180,6 +196,7 @@ class Training:
         self,
         pairs: Pairs,
         *,
+        unpaired: UnpairedItems | None = None,
         held_out: float = 0.2,
         seed: int = 0,
         force: bool = False,
@@ -190,13 +207,23 @@ class Training:
     ) -> TrainingReport:
         """Learn, compare, take what passes the gate, and write it down; with ``dry_run`` compare only.
 
-        ``force`` takes it in any case. ``progress`` and ``epochs`` are told of learning, ``reencoding`` of the points
-        that every item gets afterwards.
+        ``unpaired`` are the collection's other pictures and texts, see `unpaired_items`; without a method they are
+        learned from as well. ``force`` takes it in any case. ``progress`` and ``epochs`` are told of learning,
+        ``reencoding`` of the points that every item gets afterwards.
         """
         learned = self._new.fit(
-            pairs, baseline=self._rival, held_out=held_out, seed=seed, force=force, progress=progress, epochs=epochs
+            pairs,
+            unpaired=unpaired,
+            baseline=self._rival,
+            held_out=held_out,
+            seed=seed,
+            force=force,
+            progress=progress,
+            epochs=epochs,
         )
         comparison = learned.comparison_
+        root = f"{self._collection.root}/"
+        comparison.next_pictures = [picture.removeprefix(root) for picture in comparison.next_pictures]
         found = learned if comparison.replaced else None
         record = self._record(comparison, pairs)
         if not dry_run and found is None:
@@ -221,7 +248,12 @@ class Training:
             n_queries=pairs.n_images,
             n_held_out=comparison.n_held_out,
             origin="captions",
-            gate={**comparison.get_params(), "advice": comparison.advice, "passes": comparison.passes},
+            gate={
+                **comparison.get_params(),
+                "advice": comparison.advice,
+                "passes": comparison.passes,
+                "learned_from": comparison.learned_from,
+            },
         )
 
 

@@ -210,3 +210,8 @@ def has_searches(store: Store) -> bool:
     """Return True if any search was logged."""
     with store.reading() as db:
         return db.value("SELECT id FROM search LIMIT 1") is not None
+
+
+def logged_queries(store: Store) -> list[str]:
+    """Return what was searched for by words, each text once."""
+    return list(dict.fromkeys(query for _, _, _, query, *_ in text_query_searches(store)))

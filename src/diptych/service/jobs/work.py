@@ -23,7 +23,7 @@ from diptych.collection import AddProgress, AddReport, Collection, Record, Reenc
 from diptych.data import find_pictures
 from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownNameError, without_folders
-from diptych.service.clicks.exports import has_searches, text_query_searches
+from diptych.service.clicks.exports import has_searches, logged_queries, text_query_searches
 from diptych.service.jobs.store import READY_MADE, Job, JobKind, JobStore
 
 if TYPE_CHECKING:
@@ -124,13 +124,16 @@ def train(
     **how: Any,
 ) -> dict[str, Any]:
     """Learn a retriever from a collection's captions, and use it where it passes the gate."""
-    from diptych.collection.learning import Training, training_pairs
+    from diptych.collection.learning import Training, training_pairs, unpaired_items
 
     _refuse_files(parameters or {})
     training = Training(collection, method=method, parameters=parameters or {})
     pairs = training_pairs(collection, reporter.note)
     reporter.note(f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts")
-    report = training.run(pairs, reencoding=_counting(reporter, "giving every item its new point"), **how)
+    unpaired = unpaired_items(collection, pairs, logged_queries(collection.store))
+    report = training.run(
+        pairs, unpaired=unpaired, reencoding=_counting(reporter, "giving every item its new point"), **how
+    )
     return {
         "comparison": {**report.record.gate, "is_better": bool(report.comparison.is_better)},
         "reason": report.record.reason,

@@ -58,8 +58,9 @@ export function gateTable({ gate }) {
     rows.push([`${gate.n_absent} queries for nothing, refused`, percent(gate.refused_old), percent(gate.refused_new), "no fewer"]);
     rows.push(["Your captions and words, answered", percent(gate.answered_old), percent(gate.answered_new), `−${percent(gate.margin)} at worst`]);
   }
+  const sources = gate.learned_from ? [h("p", { class: "faint" }, `Learned from ${gate.learned_from}.`)] : [];
   return h("details", {}, h("summary", {}, `All numbers, on ${count(gate.n_held_out, "held-out picture")}`),
     h("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-label": "All numbers" },
       h("table", {}, h("thead", {}, h("tr", {}, ["Measured", "Before", "Trained", "Asked for"].map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, rows.map(([name, ...values]) => h("tr", {}, h("th", { scope: "row" }, name), values.map((value) => h("td", {}, value))))))));
+        h("tbody", {}, rows.map(([name, ...values]) => h("tr", {}, h("th", { scope: "row" }, name), values.map((value) => h("td", {}, value))))))), ...sources);
 }
