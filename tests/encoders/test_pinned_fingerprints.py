@@ -27,5 +27,5 @@ def test_encoders_keep_their_fingerprints(encoder: Encoder, fingerprint: str) ->
 def test_shipped_retrievers_keep_their_fingerprints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DIPTYCH_JOINT_MODEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert Retriever.default().fingerprint == "00d0df6654a0f0dd79b2aaab14e426d3"
-    assert Retriever.ready_made("strong").fingerprint == "5520f043fee3ccc0ddc4dbfa4ae7ae79"
+    assert Retriever.default().fingerprint == "ef8e6f91110d2c61b27cffe993797177"
+    assert Retriever.ready_made("strong").fingerprint == "4750c16ffc73a64ca9f77d80d24ebfa2"

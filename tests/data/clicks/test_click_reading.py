@@ -77,7 +77,7 @@ def test_the_service_s_own_export_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", ["query,item,position,shown,clicked", "time,search,query,item,kind,position"])
 def test_tables_that_are_no_triads_are_refused(names: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"events or impressions.*--what triads"):
+    with pytest.raises(InvalidInputError, match=r"events or impressions.*GET /v1"):
         read_clicks(file(tmp_path, "export.csv", f"{names}\n"))
 
 
