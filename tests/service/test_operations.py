@@ -222,7 +222,9 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("resource", ["uploads", "collections/scenes/search/picture", "collections/scenes/items/picture"])
+@pytest.mark.parametrize(
+    "resource", ["uploads", "collections/scenes/search/picture", "collections/scenes/items/picture"]
+)
 def test_whoever_has_left_keeps_no_place_in_line(running_service: Start, resource: str) -> None:
     service = running_service()
     limit = service.context.decoding_limit = ConcurrencyLimit(1, max_waiting=2)
