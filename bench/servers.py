@@ -85,12 +85,13 @@ class Memory(threading.Thread):
     def run(self) -> None:
         """Go on until told to stop."""
         while not self._ended.wait(0.1):
-            sizes = []
-            for process in (self._process, *self._process.children(recursive=True)):
-                # Processes end meanwhile.
-                with suppress(psutil.NoSuchProcess):
-                    sizes.append(process.memory_info().rss)
-            self.noted.append((time.monotonic(), sum(sizes)))
+            sizes = [0]
+            # Processes end meanwhile.
+            with suppress(psutil.NoSuchProcess):
+                for process in (self._process, *self._process.children(recursive=True)):
+                    with suppress(psutil.NoSuchProcess):
+                        sizes.append(process.memory_info().rss)
+                self.noted.append((time.monotonic(), sum(sizes)))
             self.most_of_one = max(self.most_of_one, *sizes)
 
     def growth(self) -> tuple[float, float]:
