@@ -183,3 +183,6 @@ def test_the_verdict_is_plain(capsys: pytest.CaptureFixture[str], numbers: dict[
     assert verdict in told
     assert "--anyway takes the new one in spite of it." in told
     assert not comparison.passes
+    print_training_report(TrainingReport(comparison, record), is_dry_run=True, as_json=False)
+    tried = " ".join(capsys.readouterr().out.split()).lower()
+    assert f"nothing was changed. {comparison.advice}." in tried

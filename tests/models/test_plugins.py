@@ -1,4 +1,4 @@
-"""A package of somebody else, made here, brings a method and an encoder."""
+"""Another package, made here, brings a method and an encoder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MirroredCCA(CCA):
         return super()._encode_side(side, rows)[:, ::-1]
 
 class OtherColours(ColourEdgeHistograms):
-    """Colours by somebody else."""
+    """Colours of another package."""
 '''
 POINTS = """[diptych.methods]
 mirrored = elsewhere_of_tests:MirroredCCA

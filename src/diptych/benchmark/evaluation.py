@@ -41,7 +41,7 @@ from diptych.space import DIRECTIONS, Direction
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
 BY_INSTANCE: tuple[Measure, ...] = (AP(), RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank())
 # A map shows what is among ten neighbours, of pictures and texts.
-_LEAST_MAPPED = 6
+_MIN_MAPPED = 6
 CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
@@ -249,7 +249,7 @@ def map_of_classes(outcome: Outcome, most: int = 500) -> tuple[MapStages, list[s
     (first, one), (second, other) = common
     rows = np.sort(np.concatenate([np.flatnonzero(one & ~other)[:most], np.flatnonzero(other & ~one)[:most]]))
     labels = [first if one[row] else second for row in rows]
-    if len(set(labels)) < 2 or len(labels) < _LEAST_MAPPED:
+    if len(set(labels)) < 2 or len(labels) < _MIN_MAPPED:
         return None
     texts = np.unique(pairs.owners, return_index=True)[1][rows]
     stages: MapStages = {}

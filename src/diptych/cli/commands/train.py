@@ -36,7 +36,7 @@ def train(
             "--method",
             "-m",
             autocompletion=complete_method,
-            help="One of `diptych methods`; by default the best linear one.",
+            help="One of `diptych methods`; by default the present model is fitted.",
         ),
     ] = None,
     param: ParameterOption = None,
@@ -156,11 +156,11 @@ def _p(value: float | None) -> str:
 def _decision(report: TrainingReport, *, is_dry_run: bool) -> str:
     record, found = report.record, report.comparison
     told = f"{record.reason[0].upper()}{record.reason[1:]}."
+    help_ = f" {found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
     if is_dry_run:
-        return f"{told} Nothing was changed."
+        return f"{told} Nothing was changed.{help_}"
     if report.is_taken:
         forced = " It was taken anyway, as you asked." if found.forced else ""
         use = f"The collection uses {record.after!r} now; `diptych rollback` goes back to {record.before!r}."
         return f"{told}{forced} {use}"
-    help_ = f" {found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
     return f"{told} The present search model stays.{help_} --anyway takes the new one in spite of it."

@@ -28,7 +28,7 @@ _EXACT_ROWS = 2500
 _LEADING_ROWS, _ROWS_OF_COMPONENT = 500, 16
 _MIN_KAPPA, _MAX_KAPPA = 0.05, 0.99
 # Squares of objectives are known down to the rounding unit.
-_LEAST_OBJECTIVE = 8 * float(np.sqrt(np.finfo(np.float64).eps))
+_MIN_OBJECTIVE = 8 * float(np.sqrt(np.finfo(np.float64).eps))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -232,7 +232,7 @@ def leading_directions(
     smoothed = images.smooth(points)
     squares, rotation = scipy.linalg.eigh(smoothed.T @ texts.smooth(smoothed), points.T @ smoothed)
     objective = np.sqrt(np.maximum(squares[::-1], 0))
-    kept = objective > _LEAST_OBJECTIVE * objective[0]
+    kept = objective > _MIN_OBJECTIVE * objective[0]
     rotation, objective = rotation[:, ::-1][:, kept], objective[kept]
     alpha, beta = fix_signs(images.solve(points) @ rotation, texts.solve(smoothed) @ rotation / objective)
     return alpha, objective, beta
